@@ -16,6 +16,7 @@ from harness.data import mulan, svmlight_files, svmlight_random_half, words_by_l
 from harness.entrant import Entrant
 from harness.growth import exponent
 from harness.judge import ranking_judge
+from harness.paper_sets import PAPER_SETS, like, real
 from harness.problem import Problem, Split
 from harness.runner import Case, Outcome
 from harness.synthetic import Documents, make_documents
@@ -148,6 +149,7 @@ PROBLEMS = [
     synthetic("synthetic-32k", wide(32_000, 50_000, 50_000)),
     synthetic("synthetic-128k", wide(128_000, 100_000, 100_000)),
     synthetic("synthetic-1m", wide(1_000_000, 300_000, 200_000)),
+    *(make(one) for one in PAPER_SETS.values() for make in (real, like)),
 ]
 
 
@@ -342,6 +344,7 @@ CONTESTS: Mapping[str, tuple[Sequence[str], float, Sequence[int]]] = {
     **dict.fromkeys(("rcv1sub1", "stackex_cs", "sector", "ng20"), (EVERYBODY, 120.0, (1,))),
     "panlex_swadesh110": (("sublearn", "sublearn-pd", "pecos-tree", "omikuji"), 120.0, (1,)),
 }  # fmt: skip
+#: The data sets of the papers, and problems of their sizes.
 OTHERS = (("sublearn", "pecos-tree"), 3600.0, (1,))
 GROWTH = "Cost = a * size^b: b is fitted by least squares on logarithms."
 TABLES = [

@@ -20,8 +20,10 @@ from harness.synthetic import unit_rows
 __all__ = [
     "data_directory",
     "mulan",
+    "one_hot",
     "svmlight_files",
     "svmlight_random_half",
+    "unit_split",
     "words_by_language",
     "xmc",
 ]
@@ -52,7 +54,7 @@ def mulan(
             for part in ("train", "test")
         ]
         (X, Y), (X_test, Y_test) = parts
-        return _split(X, Y, X_test, Y_test, is_raw=is_raw)
+        return unit_split(X, Y, X_test, Y_test, is_raw=is_raw)
 
     note = f"official split, {'rows as stored' if is_raw else 'unit rows'}"
     return Problem(title or name, load, note)
@@ -67,7 +69,7 @@ def xmc(name: str) -> Problem:
         folder = _existing(directory / name)
         parts = [load_xmc(folder / f"{name}_{part}.xmc.txt.xz") for part in ("train", "test")]
         (X, Y), (X_test, Y_test) = parts
-        return _split(X, Y, X_test, Y_test)
+        return unit_split(X, Y, X_test, Y_test)
 
     return Problem(name, load, "official split, unit tf-idf rows")
 
@@ -82,10 +84,8 @@ def svmlight_files(name: str, train: str, test: str) -> Problem:
         with lzma.open(folder / train) as first, lzma.open(folder / test) as second:
             X, y, X_test, y_test = load_svmlight_files([first, second])
         classes = np.unique(np.concatenate([y, y_test]))
-        indicators = [
-            _one_hot(np.searchsorted(classes, part), len(classes)) for part in (y, y_test)
-        ]
-        return _split(X, indicators[0], X_test, indicators[1])
+        indicators = [one_hot(np.searchsorted(classes, part), len(classes)) for part in (y, y_test)]
+        return unit_split(X, indicators[0], X_test, indicators[1])
 
     return Problem(name, load, f"train {train}, test {test}, unit rows")
 
@@ -101,8 +101,8 @@ def svmlight_random_half(name: str) -> Problem:
             X, labels = load_svmlight_file(file, multilabel=True)
         Y = _indicator(labels)
         order = np.random.default_rng(seed).permutation(X.shape[0])
-        train, test = np.array_split(order, 2)
-        return _split(X[train], Y[train], X[test], Y[test])
+        train, test = np.arrayunit_split(order, 2)
+        return unit_split(X[train], Y[train], X[test], Y[test])
 
     return Problem(name, load, "random halves drawn by the seed, unit rows")
 
@@ -128,8 +128,8 @@ def words_by_language(name: str, file: str = "words.tsv.xz") -> Problem:
             vectorizer.fit_transform(words[~is_asked]),
             vectorizer.transform(words[is_asked]),
         )
-        Y = _one_hot(y, len(classes))
-        return _split(X, Y[~is_asked], X_test, Y[is_asked])
+        Y = one_hot(y, len(classes))
+        return unit_split(X, Y[~is_asked], X_test, Y[is_asked])
 
     return Problem(name, load, "every fifth concept asked, tf-idf of 1 to 4 characters, unit rows")
 
@@ -140,7 +140,10 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-def _split(X: object, Y: object, X_test: object, Y_test: object, *, is_raw: bool = False) -> Split:
+def unit_split(
+    X: object, Y: object, X_test: object, Y_test: object, *, is_raw: bool = False
+) -> Split:
+    """Training and test rows of length one in float32, or as they are if `is_raw`."""
     rows = _float_rows if is_raw else unit_rows
     return Split(
         train={"X": rows(X), "Y": _binary(Y)},
@@ -160,7 +163,8 @@ def _binary(Y: object) -> sp.csr_matrix:
     return matrix
 
 
-def _one_hot(y: np.ndarray, n_classes: int) -> sp.csr_matrix:
+def one_hot(y: np.ndarray, n_classes: int) -> sp.csr_matrix:
+    """The indicator matrix of one class a row."""
     return sp.csr_matrix((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), n_classes))
 
 

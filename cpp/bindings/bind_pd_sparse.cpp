@@ -111,6 +111,7 @@ void bind_pd_sparse(nb::module_& m) {
       .def_rw("n_candidates", &PDSettings::n_candidates)
       .def_rw("n_iter_no_change", &PDSettings::n_iter_no_change)
       .def_rw("refit", &PDSettings::refit)
+      .def_rw("is_refit_closed", &PDSettings::is_refit_closed)
       .def_rw("seed", &PDSettings::seed)
       .def_rw("n_threads", &PDSettings::n_threads);
   bind_rows<float, std::int32_t>(m, "LabelledRowsFloat32");

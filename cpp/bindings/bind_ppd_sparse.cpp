@@ -233,7 +233,38 @@ void bind_lists_by_feature(nb::module_& m) {
         "Weights by label as (indptr, labels, values) by feature, labels increasing.");
 }
 
+/// For tests: one random sparsification of a vector.
+template <class T>
+void bind_sparsification(nb::module_& m) {
+  m.def(
+      "sparsify_weights",
+      [](Vector<T> weights, double count, bool is_drawn, std::uint64_t seed, std::uint64_t stream) {
+        Rng rng = Rng(seed).split(stream);
+        std::vector<T> kept(weights.size(), T{0});
+        const auto given = as_span<T>(weights);
+        if (is_drawn) {
+          WeightDraws<T> draws;
+          draws.start();
+          for (std::size_t j = 0; j < given.size(); ++j) draws.offer(j, given[j]);
+          draws.draw(count, rng, [&](std::size_t j, T step) { kept[j] += step; });
+        } else {
+          double norm = 0.0;
+          for (const T w : given) norm += std::abs(static_cast<double>(w));
+          for (std::size_t j = 0; j < given.size(); ++j) {
+            kept[j] =
+                sparsify(given[j], static_cast<T>(norm / count), static_cast<T>(rng.uniform()));
+          }
+        }
+        return to_numpy(std::move(kept));
+      },
+      "weights"_a.noconvert(), "count"_a, "is_drawn"_a, "seed"_a, "stream"_a,
+      "A sparse vector that is the given one on average, of about `count` numbers.");
+}
+
 void bind_ppd_sparse(nb::module_& m) {
+  bind_sparsification<float>(m);
+  bind_sparsification<double>(m);
+  m.def("n_draws", &n_draws, "norm"_a, "delta"_a, "R of theorem 5.");
   nb::enum_<PPDSearch>(m, "PPDSearch", "How PPD-Sparse looks for violating rows.")
       .value("exact", PPDSearch::exact)
       .value("sparsified", PPDSearch::sparsified);
@@ -246,6 +277,10 @@ void bind_ppd_sparse(nb::module_& m) {
       .def_rw("max_iter", &PPDSettings::max_iter)
       .def_rw("learn_bias", &PPDSettings::learn_bias)
       .def_rw("search", &PPDSettings::search)
+      .def_rw("delta", &PPDSettings::delta)
+      .def_rw("is_drawn", &PPDSettings::is_drawn)
+      .def_rw("kappa", &PPDSettings::kappa)
+      .def_rw("n_between", &PPDSettings::n_between)
       .def_rw("seed", &PPDSettings::seed)
       .def_rw("n_threads", &PPDSettings::n_threads);
   bind_problem<float, std::int32_t>(m, "PPDProblemFloat32");

@@ -254,14 +254,89 @@ def test_a_refit_is_kept_only_if_it_is_better_on_the_held_out_rows():
     assert not all(kept)
 
 
+def test_a_closed_refit_moves_no_mass_to_another_label():
+    X, Y = multilabel()
+    rows = {"X": X[:100], "y": Y[:100], "eval_set": (X[100:], Y[100:])}
+    plain = solver(l1=0.1, early_stopping=3).fit(**rows)
+    model = solver(l1=0.1, early_stopping=3, refit="closed").fit(**rows)
+    stage = model.trace_["refit"] == 1
+    best = model.trace_["held_out"][~stage].argmax()
+    most = model.trace_["nnz_dual"][: best + 1].max()
+    assert stage.any()
+    assert model.trace_["nnz_dual"][stage].max() <= most
+    assert model.held_out_precision_ >= plain.held_out_precision_
+    assert ((plain.coef_.toarray() != 0) | (model.coef_.toarray() == 0)).all()
+
+
+# --- the default -----------------------------------------------------------------------------
+
+
+def test_the_default_keeps_rows_away_where_there_are_enough():
+    X, Y = multilabel(n_rows=500)
+    assert "held_out" in solver().fit(X, Y).trace_.columns
+    few = solver().fit(X[:499], Y[:499])
+    assert "held_out" not in few.trace_.columns
+    assert few.certificate_ <= few.tol
+    assert solver(refit=True).fit(X[:60], Y[:60]).held_out_precision_ is not None
+
+
+def noise(n_rows=60, n_labels=30, seed=0):
+    """Rows with many labels that nothing predicts."""
+    rng = np.random.default_rng(seed)
+    X = sp.csr_matrix(rng.normal(size=(n_rows, 10)))
+    return X, rng.random((n_rows, n_labels)) < 0.3
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+def test_the_objective_is_never_above_that_of_no_weights(l1, fit_intercept):
+    X, Y = noise()
+    for max_iter in (1, 2, 5):
+        model = solver(l1=l1, max_iter=max_iter, tol=0.5, fit_intercept=fit_intercept)
+        model.fit(X, Y)
+        assert model.objective_ <= 60 * (1 + 1e-9)
+        assert model.objective_ == pytest.approx(objective_of(model, X, Y), rel=1e-9)
+        assert model.trace_["objective"][-1] == model.objective_
+        assert model.trace_["dual"][-1] <= model.objective_
+
+
+@pytest.mark.parametrize(("C", "l1"), [(1.0, 0.0), (3.0, 0.0)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_that_are_worse_than_none_are_as_long_as_the_objective_wants_them(C, l1):
+    X, Y = multilabel(n_rows=30)
+    Y = Y | (np.random.default_rng(1).random(Y.shape) < 0.15)
+    model = solver(C=C, l1=l1, max_iter=1, tol=0.9).fit(X, Y)
+    assert model.coef_.nnz > 0
+    assert 0.9 * 30 * C < model.objective_ < 30 * C
+    for factor in (0.5, 0.9, 1.1):
+        shorter = model.coef_ * factor
+        scores = factor * model.decision_function(X)
+        assert objective_at(scores, shorter, Y, C, l1) > model.objective_
+
+
+def objective_of(model, X, Y):
+    weights = model.coef_
+    value = objective_at(model.decision_function(X), weights, Y, model.C, model.l1)
+    return value + 0.5 * (model.intercept_**2).sum()
+
+
+def objective_at(scores, weights, Y, C, l1):
+    worst = np.where(Y, -np.inf, scores).max(axis=1) - np.where(Y, scores, np.inf).min(axis=1)
+    loss = C * np.maximum(0, 1 + worst)[Y.any(axis=1)].sum()
+    return 0.5 * (weights.data**2).sum() + l1 * np.abs(weights.data).sum() + loss
+
+
 # --- refusals --------------------------------------------------------------------------------
 
 REFUSALS = [
     *[("fit_intercept", v, "must be True or False") for v in ("fixed", None, 0)],
     *[("search", v, "must be 'auto', 'exact', 'partition' or 'sampled'") for v in ("all", None)],
-    *[("early_stopping", v, "must be True or False or a positive integer") for v in (0, 2.5, None)],
+    *[
+        ("early_stopping", v, "must be 'auto' or True or False or a positive integer")
+        for v in (0, 2.5, None, "never")
+    ],
     *[("validation_fraction", v, r"must be a number in \(0, 1\)") for v in (0, 1, -0.1, None)],
-    *[("refit", value, "must be True or False") for value in (0, "yes")],
+    *[("refit", value, "must be True or False or 'closed'") for value in (0, "yes")],
 ]
 
 
@@ -275,7 +350,7 @@ def test_refuses_a_parameter_of_its_own_by_name(name, value, sentence):
 def test_refuses_parameters_that_do_not_fit_together():
     X, y = multiclass()
     with pytest.raises(ParameterError, match="refit must be False without early_stopping or an"):
-        PDSparseClassifier(refit=True).fit(X, y)
+        PDSparseClassifier(refit=True, early_stopping=False).fit(X, y)
     with pytest.raises(ValueError, match="X must have at least 2 samples for early_stopping"):
         PDSparseClassifier(early_stopping=True).fit(X[:1], np.ones((1, 2)))
 
@@ -339,7 +414,7 @@ def test_trace_has_a_row_for_each_pass():
     model = solver(tol=1e-4, search="exact").fit(X, Y)
     trace = model.trace_
     names = "seconds objective dual certificate nnz_primal nnz_dual active work evaluated"
-    assert trace.columns == (*names.split(), "n_candidates", "n_partitions", "refit")
+    assert trace.columns == (*names.split(), "n_candidates", "n_partitions", "refit", "k_A", "k_W")
     assert len(trace) == model.n_iter_
     assert trace["objective"][-1] == pytest.approx(model.objective_)
     assert trace["certificate"][-1] == pytest.approx(model.certificate_)
@@ -349,6 +424,8 @@ def test_trace_has_a_row_for_each_pass():
     assert trace["evaluated"][0] == trace["evaluated"][-1] == 1
     assert (trace["certificate"] >= 0).all()
     assert (trace["active"] >= 1).all()
+    np.testing.assert_allclose(trace["k_A"] * X.shape[0], trace["nnz_dual"])
+    assert trace["k_W"][-1] == model.coef_.nnz / X.shape[1]
 
 
 def test_callback_gets_events():

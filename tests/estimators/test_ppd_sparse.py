@@ -46,7 +46,7 @@ def test_top_labels_are_those_of_sorted_scores(k, n_jobs):
 REFUSALS = [
     *[("loss", v, "must be 'squared_hinge' or 'hinge'") for v in ("log", None, 1)],
     *[("fit_intercept", v, "must be True or 'fixed'") for v in (False, None, "learned", 1)],
-    *[("search", v, "must be 'exact' or 'sparsified'") for v in ("greedy", None)],
+    *[("search", v, "must be 'exact', 'sparsified' or a Random") for v in ("greedy", None)],
 ]
 
 

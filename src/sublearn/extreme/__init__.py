@@ -3,6 +3,7 @@
 from sublearn.extreme.explanation import Contribution, Explanation
 from sublearn.extreme.macro_decoding import macro_top_k
 from sublearn.extreme.pd_sparse import PDSparseClassifier
+from sublearn.extreme.ppd_settings import RandomSparsification
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
 from sublearn.extreme.text_tagger import TextTagger
 
@@ -11,6 +12,7 @@ __all__ = [
     "Explanation",
     "PDSparseClassifier",
     "PPDSparseClassifier",
+    "RandomSparsification",
     "TextTagger",
     "macro_top_k",
 ]

@@ -86,7 +86,10 @@ def make_plan(
     parts = () if start is None else (start[0].indptr, start[0].indices, start[0].data)
     return {
         **{name: float(getattr(estimator, name)) for name in ("C", "l1", "tol", "prune")},
-        **{name: getattr(estimator, name) for name in ("loss", "search")},
+        "loss": estimator.loss,
+        "search": (
+            estimator.search if isinstance(estimator.search, str) else estimator.search.to_dict()
+        ),
         "fit_intercept": "fixed" if estimator.fit_intercept == "fixed" else True,
         "max_iter": int(estimator.max_iter),
         "X": fingerprint(np.array(X.shape), X.indptr, X.indices, X.data),

@@ -24,7 +24,7 @@ __all__ = [
 _CHUNK = 2**22  # scores at a time
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "active", "work",
-    "evaluated", "n_candidates", "n_partitions", "refit",
+    "evaluated", "n_candidates", "n_partitions", "refit", "k_A", "k_W",
 )  # fmt: skip
 #: What the core tells of a fit: columns with a row for each pass, and figures of the whole.
 PDReport: TypeAlias = dict[str, Any]
@@ -108,5 +108,7 @@ def _trace(report: PDReport) -> Trace:
     gap = _relative_gap(report["primal"], report["dual"])
     named = report | {"objective": report["primal"], "certificate": gap}
     named |= {"evaluated": report["is_evaluated"], "refit": report["is_refit"]}
+    n_rows, n_features = report["shape"]
+    named |= {"k_A": report["nnz_dual"] / n_rows, "k_W": report["nnz_primal"] / n_features}
     names = _COLUMNS + ("held_out",) * report["has_held_out"]
     return Trace({name: named[name] for name in names})

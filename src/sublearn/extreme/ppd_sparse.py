@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn import _core
 from sublearn.execution import all_or_nothing
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
@@ -32,10 +31,12 @@ from sublearn.extreme.ppd_increments import (
     unknown_labels,
 )
 from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
+from sublearn.extreme.ppd_settings import RandomSparsification, search_settings
 from sublearn.extreme.ppd_solve import learn_more, solve_one_part, solve_parts
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
+from sublearn.optim.linear_input import NameOr
 from sublearn.parts import Join, Part, PartDone, asked_for
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
@@ -125,10 +126,11 @@ class PPDSparseClassifier(LinearLabelClassifier):
         of its problem. That takes fewer passes, but labels of different frequency are ranked less
         well: `benchmarks/run.py --only extreme/bibtex` shows by how much. False is refused: with
         an intercept of 0 every sample would be part of the problem of every label.
-    search : {"exact", "sparsified"}, default="exact"
-        How violating samples are found. "sparsified" makes every other search with an eighth of
-        the weights, drawn at random without bias (theorem 5). It finds the same model up to `tol`;
-        whether it is faster is what `benchmarks/run.py --only extreme/bibtex` measures.
+    search : {"exact", "sparsified"} or RandomSparsification, default="exact"
+        How violating samples are found. :class:`RandomSparsification` makes some searches with few
+        weights, drawn as in algorithm 4 of the thesis, their number that of theorem 5.
+        "sparsified" makes every other search with an eighth of the weights. The model is the same
+        up to `tol`; `docs/reproduction/yen2018.md` shows where it is found with less work.
     tol : float, default=0.03
         A label is done when its duality gap is at most `tol` times its objective. The gap of all
         labels together, `certificate_`, is a fraction of that.
@@ -233,7 +235,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         "l1": NonNegative(float),
         "loss": OneOf("squared_hinge", "hinge"),
         "fit_intercept": _LearnedOrFixed(),
-        "search": OneOf("exact", "sparsified"),
+        "search": NameOr(RandomSparsification, ("exact", "sparsified")),
         "tol": Positive(float),
         "max_iter": Positive(int),
         "prune": NonNegative(float),
@@ -252,7 +254,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         l1: float = 0.1,
         loss: str = "squared_hinge",
         fit_intercept: bool | str = True,
-        search: str = "exact",
+        search: str | RandomSparsification = "exact",
         tol: float = 0.03,
         max_iter: int = 100,
         prune: float = 0.0,
@@ -530,7 +532,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             "prune": float(self.prune),
             "max_iter": min(int(self.max_iter), _MOST_SEARCHES),
             "learn_bias": self.fit_intercept != "fixed",
-            "search": getattr(_core.PPDSearch, self.search),
+            **search_settings(self.search),
             "seed": as_seed(self.random_state),
             "n_threads": as_n_threads(self.n_jobs),
         }

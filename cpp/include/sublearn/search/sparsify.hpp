@@ -10,9 +10,24 @@
 // variance of <w~, x> is sum_j x_j^2 |w_j| (level - |w_j|)_+ <= max_j x_j^2 ||w||_1^2 / R: the
 // bound of theorem 5, and never more than algorithm 4 has. One uniform number per coordinate can
 // serve many vectors, which then tend to keep the same coordinates.
+//
+// WeightDraws is algorithm 4 to the letter.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "sublearn/core/rng.hpp"
+
 namespace sublearn {
+
+/// R of theorem 5: so many draws from a vector of l1 norm `norm` keep the standard deviation of
+/// <w~, x> below delta for any x with entries of size at most one.
+inline double n_draws(double norm, double delta) {
+  return std::ceil(2 * norm * norm / (delta * delta));
+}
 
 template <class T>
 inline T sparsify(T w, T level, T uniform) {
@@ -21,5 +36,43 @@ inline T sparsify(T w, T level, T uniform) {
   if (size <= uniform * level) return T{0};
   return w < 0 ? -level : level;
 }
+
+/// Algorithm 4: R coordinates drawn with replacement, j with probability |w_j| / ||w||_1; each draw
+/// adds sign(w_j) ||w||_1 / R.
+template <class T>
+class WeightDraws {
+ public:
+  void start() {
+    places_.clear();
+    ends_.clear();
+  }
+  void offer(std::size_t place, T weight) {
+    if (weight == T{0}) return;
+    const double size = std::abs(static_cast<double>(weight));
+    ends_.push_back((ends_.empty() ? 0.0 : ends_.back()) + size);
+    places_.push_back({place, weight < 0});
+  }
+
+  /// Calls add(place, amount) for each of `count` draws.
+  template <class Add>
+  void draw(double count, Rng& rng, Add&& add) const {
+    if (places_.empty()) return;
+    const double norm = ends_.back();
+    const T step = static_cast<T>(norm / count);
+    for (double r = 0; r < count; ++r) {
+      const auto found = std::upper_bound(ends_.begin(), ends_.end() - 1, rng.uniform() * norm);
+      const Place& at = places_[static_cast<std::size_t>(found - ends_.begin())];
+      add(at.place, at.is_negative ? -step : step);
+    }
+  }
+
+ private:
+  struct Place {
+    std::size_t place;
+    bool is_negative;
+  };
+  std::vector<Place> places_;
+  std::vector<double> ends_;
+};
 
 }  // namespace sublearn

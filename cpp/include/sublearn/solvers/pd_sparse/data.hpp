@@ -34,6 +34,7 @@ class PDData {
   const std::vector<std::int64_t>& column_counts() const { return column_counts_; }
   const std::vector<index_t>& live() const { return live_; }  ///< samples that a pass visits
   double constant_loss() const { return constant_loss_; }     ///< of the rows without features
+  double loss_at_zero() const { return loss_at_zero_; }       ///< P where all weights are zero
 
   /// Whether a sample has a loss at all: some labels and not all of them, and a weight.
   bool has_loss(offset_t i) const {
@@ -49,6 +50,7 @@ class PDData {
     squares_[at(i)] = square;
     for (const I j : row.ids) ++column_counts_[at(j)];
     if (!has_loss(i)) return;
+    loss_at_zero_ += cap(i);
     // All scores of a row without features are zero: its loss is one, whatever the weights, and
     // its total is C_i at any dual optimum.
     if (square < std::numeric_limits<T>::min()) {
@@ -65,6 +67,7 @@ class PDData {
   std::vector<std::int64_t> column_counts_;
   std::vector<index_t> live_;
   double constant_loss_ = 0.0;
+  double loss_at_zero_ = 0.0;
 };
 
 }  // namespace sublearn

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "sublearn/core/labelled_rows.hpp"
@@ -52,6 +53,27 @@ PDSums sum_up(const HashedRows<T>& rows, const PDDuals<T>& duals) {
   return sums;
 }
 
+/// The s between 0 and 1 at which P(s W) is least: 1/2 s^2 `squares` + s `penalty` + the losses
+/// max(0, 1 - s m_i), since scores grow with s and keep their order. P is convex along s.
+inline double best_scale(const PDSums& sums, std::span<const double> caps,
+                         std::span<const double> margins) {
+  const auto slope = [&](double s) {
+    double total = s * sums.squares + sums.penalty;
+    for (std::size_t i = 0; i < margins.size(); ++i) {
+      if (s * margins[i] < 1.0) total -= caps[i] * margins[i];
+    }
+    return total;
+  };
+  constexpr int kHalvings = 60;
+  double low = 0.0, high = 1.0;
+  if (slope(low) >= 0.0) return low;
+  for (int step = 0; step < kHalvings && slope(high) > 0.0; ++step) {
+    const double middle = 0.5 * (low + high);
+    (slope(middle) > 0.0 ? high : low) = middle;
+  }
+  return high;
+}
+
 /// P and D at some weights. P - D bounds the distance of either to the optimum.
 struct PDValues {
   double primal = 0.0;
@@ -81,6 +103,16 @@ class PDMeasures {
     return sum_over(data.rows(), weights, [&](offset_t i, Reader& reader) {
       return data.has_loss(i) ? data.cap(i) * loss_of(i, data, weights, reader) : 0.0;
     });
+  }
+
+  /// min_{P_i} z - max_{N_i} z of each sample; zero where it has no loss.
+  std::vector<double> margins(const PDData<T, I>& data, const PDWeights<T, I>& weights) {
+    std::vector<double> found(static_cast<std::size_t>(data.n_rows()), 0.0);
+    sum_over(data.rows(), weights, [&](offset_t i, Reader& reader) {
+      if (data.has_loss(i)) found[at(i)] = margin_of(i, data, weights, reader);
+      return 0.0;
+    });
+    return found;
   }
 
   /// Share of the rows whose best label is one of theirs.
@@ -124,6 +156,11 @@ class PDMeasures {
 
   static double loss_of(offset_t i, const PDData<T, I>& data, const PDWeights<T, I>& weights,
                         Reader& reader) {
+    return std::max(0.0, 1.0 - margin_of(i, data, weights, reader));
+  }
+
+  static double margin_of(offset_t i, const PDData<T, I>& data, const PDWeights<T, I>& weights,
+                          Reader& reader) {
     const LabelParts& parts = weights.parts();
     T lowest_positive = std::numeric_limits<T>::infinity();
     T highest_negative = -std::numeric_limits<T>::infinity();
@@ -137,9 +174,7 @@ class PDMeasures {
       highest_negative = std::max(highest_negative, reader.board.largest(parts.size(part)));
       reader.board.clear();
     }
-    const double margin =
-        static_cast<double>(lowest_positive) - static_cast<double>(highest_negative);
-    return std::max(0.0, 1.0 - margin);
+    return static_cast<double>(lowest_positive) - static_cast<double>(highest_negative);
   }
 
   static index_t best_label(const SparseVector<T, I>& row, const PDWeights<T, I>& weights,

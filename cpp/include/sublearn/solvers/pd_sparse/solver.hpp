@@ -108,6 +108,8 @@ class PDSolver {
   static constexpr std::int64_t kLookupCost = 3;
   // Evaluations take at most one entry in so many, except where the fit ends.
   static constexpr std::int64_t kEvaluationShare = 4;
+  // Of P, a sum over samples.
+  static constexpr double kRounding = 1e-9;
   // Visits between two looks at the monitor.
   static constexpr std::size_t kVisitsPerLook = 64;
 
@@ -183,6 +185,10 @@ class PDSolver {
   }
 
   bool has_converged() const { return is_evaluated_ && values_.is_within(settings_.tol); }
+
+  bool is_worse_than_zero() const {
+    return values_.primal > data_.loss_at_zero() * (1.0 + kRounding);
+  }
 
   /// Visits all samples once, in random order; false if it was stopped on the way.
   bool run_pass() {
@@ -328,10 +334,11 @@ class PDSolver {
     is_at_best_ = true;
   }
 
-  /// Section 4.3: the weights that l1 selected, without l1. Unlike there the search goes on, and
-  /// the result counts only if it is better on the held-out rows.
+  /// Section 4.3: the weights that l1 selected, without l1. The search goes on, unless it is to be
+  /// as there; the result counts only if it is better on the held-out rows.
   void refit() {
     restore_best();
+    visitor_.is_closed = settings_.is_refit_closed;
     weights_.close();
     support_ = mean_weights_ = weights_;
     is_refit_ = true;
@@ -340,8 +347,24 @@ class PDSolver {
     run_stage();
   }
 
+  /// Weights that are worse than none become as short as P wants them; labels keep their ranks.
+  void shorten() {
+    if (has_held_out() || !is_evaluated_ || !is_worse_than_zero()) return;
+    const std::vector<double> margins = measures_.margins(data_, weights_);
+    scale_ = best_scale(sums_, data_.caps(), margins);
+    double loss = 0.0;
+    for (std::size_t i = 0; i < margins.size(); ++i) {
+      if (data_.has_loss(static_cast<offset_t>(i))) {
+        loss += data_.caps()[i] * std::max(0.0, 1.0 - scale_ * margins[i]);
+      }
+    }
+    values_.primal = 0.5 * scale_ * scale_ * sums_.squares + scale_ * sums_.penalty + loss;
+    if (!passes_.empty()) passes_.back().primal = values_.primal;
+  }
+
   PDSolution<T> finish() {
     restore_best();
+    shorten();
     PDSolution<T> solution;
     solution.status = has_converged()             ? Status::converged
                       : monitor_.stop_requested() ? Status::stopped
@@ -363,7 +386,8 @@ class PDSolver {
       found.clear();
       for (index_t part = 0; part < parts.n_parts; ++part) {
         weights_.rows().for_each_weight(parts.row_of(j, part), [&](index_t local, T w) {
-          if (w != T{0}) found.emplace_back(parts.label_at(part, local), w);
+          const T scaled = static_cast<T>(scale_) * w;
+          if (scaled != T{0}) found.emplace_back(parts.label_at(part, local), scaled);
         });
       }
       std::sort(found.begin(), found.end());
@@ -400,7 +424,8 @@ class PDSolver {
   std::int64_t n_passes_ = 0;
   std::vector<PDPass> passes_;
   PDSums sums_;
-  PDValues values_;  ///< the primal one of the last evaluation
+  PDValues values_;     ///< the primal one of the last evaluation
+  double scale_ = 1.0;  ///< of the weights that are returned
   bool is_evaluated_ = false;
   bool is_refit_ = false;
 

@@ -22,10 +22,11 @@ struct PDSettings {
   double tol = 1e-2;      ///< on the duality gap, relative to the objective
   int max_iter = 100;
   PDSearch search = PDSearch::automatic;
-  int n_partitions = 3;      ///< parts of the labels where a search looks at one
-  int n_candidates = 0;      ///< labels that a search may find; 0 adapts the number
-  int n_iter_no_change = 3;  ///< passes without better held-out precision before the end
-  bool refit = false;        ///< solve again without l1 on the weights found; keep it if better
+  int n_partitions = 3;          ///< parts of the labels where a search looks at one
+  int n_candidates = 0;          ///< labels that a search may find; 0 adapts the number
+  int n_iter_no_change = 3;      ///< passes without better held-out precision before the end
+  bool refit = false;            ///< solve again without l1 on the weights found; keep it if better
+  bool is_refit_closed = false;  ///< over the masses found alone, without a search (4.3)
   std::uint64_t seed = 0;
   int n_threads = 1;  ///< for the passes that only read: evaluation and held-out rows
 };

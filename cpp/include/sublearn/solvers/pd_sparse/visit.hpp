@@ -47,7 +47,9 @@ class PDVisitor {
   void visit(index_t i, Rng rng, int n_candidates, bool is_sampled, T share_left) {
     n_candidates_ = n_candidates;
     gather(i);
-    if (weights_.parts().n_parts == 1 && !is_sampled) {
+    if (is_closed) {
+      look_up(i, 0);
+    } else if (weights_.parts().n_parts == 1 && !is_sampled) {
       score_exactly(i, rng);
     } else {
       score_approximately(i, rng, is_sampled);
@@ -57,6 +59,7 @@ class PDVisitor {
     shrink(i);
   }
 
+  bool is_closed = false;         ///< no label enters or leaves an active set
   std::int64_t search_work = 0;   ///< entries visited since the caller set it to zero
   std::int64_t correct_work = 0;  ///< the same, with the scores of active sets looked up
 
@@ -214,7 +217,7 @@ class PDVisitor {
     auto& negative = duals_.negative[at(i)];
     negative.clear();
     for (std::size_t a = n_positive_; a < active_.size(); ++a) {
-      if (masses_[a] > T{0}) negative.push_back({active_[a], masses_[a]});
+      if (masses_[a] > T{0} || is_closed) negative.push_back({active_[a], masses_[a]});
     }
   }
 

@@ -27,7 +27,7 @@ class PPDSearcher {
         place_(state.v.size(), 0),
         best_(static_cast<std::size_t>(kLanes<T>)) {}
 
-  void start() { last_was_sparsified_ = false; }
+  void start() { n_sparsified_ = 0; }
 
   /// Scores all rows and finds violators; returns whether the scores are exact. The last search
   /// always is, so that the weights returned are those that the report speaks of.
@@ -49,13 +49,15 @@ class PPDSearcher {
   bool search(int iter, bool is_last) {
     const auto live = state_.live;
     sums_ = collect(live);
-    const bool sparsifies =
-        state_.settings.search == PPDSearch::sparsified && !last_was_sparsified_ && !is_last;
-    last_was_sparsified_ = sparsifies;
-    if (sparsifies) sparsify_weights();
-    scan_all(kFirstFloor * std::pow(kFloorFalls, iter - 1), live,
-             [&](int l) { return std::max<std::size_t>(kMinEntering, state_.size[l]); });
-    return !sparsifies;
+    const PPDSettings& settings = state_.settings;
+    const bool may_sparsify =
+        settings.search == PPDSearch::sparsified && n_sparsified_ < settings.n_between && !is_last;
+    n_sparsified_ = may_sparsify && sparsify_weights() ? n_sparsified_ + 1 : 0;
+    scan_all(kFirstFloor * std::pow(kFloorFalls, iter - 1), live, [&](int l) {
+      return settings.kappa > 0 ? static_cast<std::size_t>(settings.kappa)
+                                : std::max<std::size_t>(kMinEntering, state_.size[l]);
+    });
+    return was_exact();
   }
 
   /// Scores all rows with given weights: a CSR matrix, a row per label. Violators are those of the
@@ -84,7 +86,7 @@ class PPDSearcher {
   }
 
   /// Whether the weights of the last search were all that there are.
-  bool was_exact() const { return !last_was_sparsified_; }
+  bool was_exact() const { return n_sparsified_ == 0; }
 
   /// Lists the weights of the lanes in a mask.
   WeightSums<T> collect(LaneMask lanes) {
@@ -131,19 +133,52 @@ class PPDSearcher {
     for (const index_t j : features) state_.v[j] = Pack<T>::all(0);
   }
 
-  void sparsify_weights() {
-    Pack<T> level = Pack<T>::all(0);
+  /// How many weights of a lane to keep; all of them where that is no fewer.
+  double n_kept(int lane) const {
+    const double delta = state_.settings.delta;
+    return std::max(1.0, delta > 0 ? n_draws(sums_.absolute[lane], delta)
+                                   : kSparsifiedShare * sums_.count[lane]);
+  }
+
+  /// Whether there was a lane with more weights than it is to keep.
+  bool sparsify_weights() {
+    LaneMask lanes = 0;
     for_each_lane(state_.live, [&](int l) {
-      const double kept = std::max(1.0, kSparsifiedShare * sums_.count[l]);
-      level.set(l, static_cast<T>(sums_.absolute[l] / kept));
+      if (n_kept(l) < sums_.count[l] || state_.settings.delta == 0) lanes |= lane_bit(l);
     });
+    if (lanes == 0) return false;
+    if (state_.settings.is_drawn) {
+      draw_weights(lanes);
+    } else {
+      round_weights(lanes);
+    }
+    drop_zeros();
+    return true;
+  }
+
+  void draw_weights(LaneMask lanes) {
+    for_each_lane(lanes, [&](int l) {
+      draws_.start();
+      for (std::size_t c = 0; c < weights_.size(); ++c) {
+        draws_.offer(c, weights_[c].weight[l]);
+        weights_[c].weight.set(l, T{0});
+      }
+      draws_.draw(n_kept(l), state_.rng, [&](std::size_t c, T step) {
+        weights_[c].weight.set(l, weights_[c].weight[l] + step);
+      });
+    });
+  }
+
+  void round_weights(LaneMask lanes) {
+    Pack<T> level = Pack<T>::all(0);
+    for_each_lane(lanes,
+                  [&](int l) { level.set(l, static_cast<T>(sums_.absolute[l] / n_kept(l))); });
     for (auto& coefficient : weights_) {
       const T uniform = static_cast<T>(state_.rng.uniform());
-      for_each_lane(state_.live, [&](int l) {
+      for_each_lane(lanes, [&](int l) {
         coefficient.weight.set(l, sparsify(coefficient.weight[l], level[l], uniform));
       });
     }
-    drop_zeros();
   }
 
   /// Takes features without a weight in a live lane off the list.
@@ -158,8 +193,7 @@ class PPDSearcher {
   template <class Room>
   void scan_all(double floor, LaneMask lanes, Room&& room) {
     prepare_scan(floor, lanes);
-    for_each_lane(lanes,
-                  [&](int l) { best_[l].start(state_.is_dense() ? state_.n_rows : room(l)); });
+    for_each_lane(lanes, [&](int l) { best_[l].start(takes_all() ? state_.n_rows : room(l)); });
     state_.share_work(prefers_rows() ? score_by_rows() : score_by_lists());
   }
 
@@ -171,11 +205,14 @@ class PPDSearcher {
     scan_.active_scores = state_.scores.data();
     scan_.row_weight = row_weight.empty() ? nullptr : row_weight.data();
     scan_.best = best_;
-    scan_.join_free = state_.is_dense();
+    scan_.join_free = takes_all();
     scan_.floor = Pack<T>::all(static_cast<T>(floor));
     scan_.threshold = Pack<T>::all(std::numeric_limits<T>::infinity());
     for_each_lane(lanes, [&](int l) { scan_.threshold.set(l, T{-1} - state_.sweeps.bias[l]); });
   }
+
+  /// Whether violators enter without competition.
+  bool takes_all() const { return state_.is_dense() && state_.settings.kappa == 0; }
 
   /// An entry costs less in a row than in a list, whose sums are read and written in memory.
   bool prefers_rows() const {
@@ -220,7 +257,8 @@ class PPDSearcher {
   }
 
   PPDState<Loss, T, I>& state_;
-  bool last_was_sparsified_ = false;
+  int n_sparsified_ = 0;  ///< searches since the last exact one
+  WeightDraws<T> draws_;
   std::vector<Pack<T>> scores_;  ///< of the rows of one tile
   std::vector<index_t> place_;   ///< by feature: its place in table_ during a search by rows, or 0
   std::vector<Pack<T>> table_;

@@ -17,7 +17,7 @@ namespace sublearn {
 
 enum class PPDSearch {
   exact,       ///< every search scores with all weights
-  sparsified,  ///< every other search scores with randomly sparsified weights (search/sparsify.hpp)
+  sparsified,  ///< some searches score with randomly sparsified weights (search/sparsify.hpp)
 };
 
 struct PPDSettings {
@@ -27,6 +27,10 @@ struct PPDSettings {
   int max_iter = 100;  ///< searches per label
   bool learn_bias = true;
   PPDSearch search = PPDSearch::exact;
+  double delta = 0.0;     ///< of theorem 5, which gives R; 0 keeps a fixed share of the weights
+  bool is_drawn = false;  ///< R draws with replacement (algorithm 4), not one choice per weight
+  int kappa = 0;          ///< rows that a search may add to a label; 0 as many as it has
+  int n_between = 1;      ///< sparsified searches between two exact ones
   std::uint64_t seed = 0;
   int n_threads = 1;
 };
