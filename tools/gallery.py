@@ -37,15 +37,15 @@ SECTIONS = {
         "label_network", "many_machines",
     ),
     "Factor graphs and sequences": (
-        "map_segmentation", "map_matching", "map_alignment", "map_proteins", "map_multilabel",
-        "ocr_words", "pos_tagging",
+        "map_segmentation", "learned_segmentation", "map_matching", "map_alignment", "map_proteins", "map_multilabel",
+        "ocr_words", "pos_tagging", "word_alignment",
     ),
     "Sparse models and networks of variables": ("gene_network", "stock_network", "lhac_strategies"),
     "Hidden structure": ("latent_pictures", "unmixed_stocks", "tone_perception"),
     "Labels in a taxonomy": (
         "news_groups", "news_topics", "image_codes", "gene_functions", "weight_curves",
     ),
-    "Vectors and networks": ("word_vectors", "proxies", "trim_network"),
+    "Vectors and networks": ("word_vectors", "digit_metric", "proxies", "trim_network"),
     "Loads": ("load_zones",),
 }  # fmt: skip
 
