@@ -393,7 +393,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         settings.tol = float(self.tol)
         settings.max_iter = min(int(self.max_iter), _MOST_INT // 2)
         settings.search = getattr(_core.PDSearch, self.search)
-        patience = True if self.early_stopping == "auto" else self.early_stopping
+        patience = True if isinstance(self.early_stopping, str) else self.early_stopping
         settings.n_iter_no_change = min(patience_of(patience), _MOST_INT)
         settings.refit = bool(self.refit)
         settings.is_refit_closed = self.refit == "closed"
