@@ -101,7 +101,7 @@ def svmlight_random_half(name: str) -> Problem:
             X, labels = load_svmlight_file(file, multilabel=True)
         Y = _indicator(labels)
         order = np.random.default_rng(seed).permutation(X.shape[0])
-        train, test = np.arrayunit_split(order, 2)
+        train, test = np.array_split(order, 2)
         return unit_split(X[train], Y[train], X[test], Y[test])
 
     return Problem(name, load, "random halves drawn by the seed, unit rows")

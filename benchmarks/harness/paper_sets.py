@@ -91,7 +91,7 @@ def documents_like(one: PaperSet, share: float = 1.0) -> Documents:
     n_train, n_labels = round(share * one.n_train), max(2, round(share * one.n_labels))
     return Documents(
         n_train=n_train,
-        n_test=min(round(share * one.n_test), 2_000),  # to be judged; all are alike
+        n_test=min(max(round(share * one.n_test), 500), 2_000),  # all are alike
         n_features=max(10, round(share * one.n_features)),
         n_labels=n_labels,
         n_groups=max(1, n_labels // 25),

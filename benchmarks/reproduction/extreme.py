@@ -154,8 +154,10 @@ def compared(entries: Sequence[Entry]) -> Callable[[Bench], Figures]:
                     said = verdict(printed.right, found["P@1"], is_less_better=False)
                 elif entry.problem is not None:
                     said = NOT_HERE + ": nearest data"
+                shape = " x ".join(f"{n:,}" for n in found["shape"])
                 rows.append(
-                    [entry.name, method, words, " x ".join(f"{n:,}" for n in found["shape"]), said, printed.right, found["P@1"], printed.train, found["fit"], printed.model_mb,
+                    [entry.name, method, words, shape, said, printed.right, found["P@1"],
+                     printed.train, found["fit"], printed.model_mb,
                      found["size"]]
                 )  # fmt: skip
         return Figures(COLUMNS, rows)
@@ -263,8 +265,8 @@ def active_variables(bench: Bench) -> Figures:
             ]
         )
     columns = {
-        "data": "", "ours on": "", "verdict": "", "K": ",d", "l1": "g", "paper k_A": ".2f", "ours k_A": ".2f<",
-        "paper k_W": ".3g", "ours k_W": ".3g<",
+        "data": "", "ours on": "", "verdict": "", "K": ",d", "l1": "g", "paper k_A": ".2f",
+        "ours k_A": ".2f<",        "paper k_W": ".3g", "ours k_W": ".3g<",
     }  # fmt: skip
     return Figures(columns, rows)
 
@@ -491,7 +493,8 @@ TABLES = [
     Table("table_2_6", "Table 2.6: multiclass data sets", _OF_SETS, compared(TABLE_2_6), THESIS),
     Table("sparsification", "Algorithm 4: random sparsification", "PPD-Sparse, default settings, "
           "one row a label; R is that of theorem 5, the median over the labels, as a share of "
-          "their weights. `--limit 3000` adds K = 16,000, 64,000 and 200,000.", sparsification, THESIS),
+          "their weights. `--limit 3000` adds K = 16,000, 64,000 and 200,000.", sparsification,
+          THESIS),
     Table("amazon_670k", "Growth to the size of Amazon-670K", "PPD-Sparse, defaults, one thread. "
           "`--limit 3000` adds the full size.", amazon, THESIS),
 ]  # fmt: skip

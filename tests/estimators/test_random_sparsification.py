@@ -1,4 +1,4 @@
-"""Random sparsification: algorithm 4 of the thesis, theorem 5 by simulation, searches that use it."""
+"""Algorithm 4 of the thesis, theorem 5 by simulation, and searches with few weights."""
 
 import numpy as np
 import pytest
