@@ -289,6 +289,7 @@ REDUCED: Sequence[tuple[int, int, Sequence[int]]] = (
 )
 FULL_SIZES = ((600, 850, 1200, 1700), (1000, 1400, 2000, 2800), (280, 400, 560, 800))
 FOUND, FOUND_NOISY = 1e-3, 0.05
+MARGIN = 0.05  # of log10 of errors
 MIXLASSO, EM_RANDOM, EM_TENSOR = "MixLasso (paper)", "EM-Random", "EM-Tensor"
 PROGRAM, RANDOM, BOTH = "our EM, program", "our EM, random", "our EM, both"
 N_RESTARTS, N_OUR_STARTS = 100, 10
@@ -364,14 +365,26 @@ def title_of(case: Recipe) -> str:
     )
 
 
+def levels(curves: Curves) -> dict[str, float]:
+    """Logarithm of the geometric mean of a curve's medians."""
+    return {
+        name: float(np.mean([np.log10(np.median(values) + 1e-12) for values in points.values()]))
+        for name, points in curves.items()
+    }
+
+
+def holds(less: float, more: float) -> str:
+    """Whether one level is clearly below another; by less than 11 % it is the same."""
+    return REPRODUCED if less < more - MARGIN else WORSE
+
+
 def compared(curves: Curves, case: Recipe, enough: float) -> list[list[Cell]]:
     """Each method with the paper's claim about it.
 
     000:2062-2066: MixLasso needs fewer rows than EM-Random; tensor starts do so for normal inputs
-    and need more for uniform ones. A curve is better if its errors have the smaller geometric mean.
+    and need more for uniform ones.
     """
-    level = {name: float(np.mean([np.log10(np.median(values) + 1e-12) for values in at.values()]))
-             for name, at in curves.items()}  # fmt: skip
+    level = levels(curves)
     is_normal = case.inputs == "normal"
     rows: list[list[Cell]] = []
     for method, points in curves.items():
@@ -379,11 +392,11 @@ def compared(curves: Curves, case: Recipe, enough: float) -> list[list[Cell]]:
         claim, word = "", ""
         if method == MIXLASSO:
             claim = "better than EM-Random"
-            word = REPRODUCED if level[method] < level[EM_RANDOM] - 0.05 else WORSE
+            word = holds(level[method], level[EM_RANDOM])
         elif method == EM_TENSOR:
             claim = f"{'better' if is_normal else 'worse'} than EM-Random"
-            is_better = level[method] < level[EM_RANDOM]
-            word = REPRODUCED if is_better == is_normal else WORSE
+            pair = level[method], level[EM_RANDOM]
+            word = holds(*(pair if is_normal else pair[::-1]))
         first = str(reached[0]) if reached else f"above {max(points)}"
         rows.append([method, claim, first, medians(points), word])
     return rows
@@ -406,11 +419,10 @@ def figure_4_6(bench: Bench) -> Figures:
             Chart(f"yen2018-{name}", f"{name}: four curves of degree 6", "rows",
                   "RMSE to the true function", lines(curves, 1e-12), log_y=True)
         )  # fmt: skip
-        level = {method: np.mean([np.log10(np.median(v) + 1e-12) for v in at.values()])
-                 for method, at in curves.items()}  # fmt: skip
+        level = levels(curves)
         for method, points in curves.items():
             is_claim = method == MIXLASSO  # 000:2090
-            word = REPRODUCED if level[method] < level[EM_RANDOM] else WORSE
+            word = holds(level[method], level[EM_RANDOM])
             rows.append([
                 name, method, "better than EM-Random" if is_claim else "",
                 ", ".join(map(str, sorted(points))), medians(points), word if is_claim else "",
@@ -485,7 +497,9 @@ REDUCED_NOTE = (
     "of every size fit in minutes; figure_4_4_full and figure_4_5_full have its sizes. Bands are "
     "from the least to the largest. MixLasso (paper) is the convex program, the paper's rounding "
     "and EM with hard assignments; our EM has noise levels of its own for the components and spare "
-    f"ones, from {N_OUR_STARTS} starts of the program, random ones, or both."
+    f"ones, from {N_OUR_STARTS} starts of the program, random ones, or both. A claim holds if the "
+    "geometric mean of the errors along the curve is at least 11 % smaller. Where the paper's way "
+    "is not ahead of EM-Random, two designs are: our EM from the program, and from both."
 )
 
 TABLES = [
@@ -519,7 +533,9 @@ TABLES = [
           mixtures_of(0.1, False), page="yen2018"),
     Table(
         "figure_4_6", "Figure 4.6: mixtures of polynomials",
-        "The paper's sizes; the error is that of each row's nearest curve.",
+        "The paper's sizes; the error is that of each row's nearest curve; a claim holds as in "
+        "figure 4.4. Functions through random subsets of rows, which 'random' and 'both' have, "
+        "find what neither program nor random assignments do.",
         figure_4_6, page="yen2018",
     ),
     Table(
