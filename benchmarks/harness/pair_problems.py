@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,7 +91,9 @@ def f1_of_links(model: StructuralSVM, X: list[Any], y: list[np.ndarray]) -> floa
 # --- segmentation ---------------------------------------------------------------------------------
 
 
-def draw_scene(rng: np.random.Generator, height: int = 48, width: int = 64) -> Part:
+def draw_scene(
+    rng: np.random.Generator, noise: float = 0.12, height: int = 48, width: int = 64
+) -> Part:
     """Ellipses of another colour on a ground, noise in each pixel: the picture and the truth."""
     y, x = np.mgrid[:height, :width]
     truth = np.zeros((height, width), dtype=np.int64)
@@ -100,7 +103,7 @@ def draw_scene(rng: np.random.Generator, height: int = 48, width: int = 64) -> P
         v = (y - at[0]) * np.cos(turn) - (x - at[1]) * np.sin(turn)
         truth |= (u / axes[0]) ** 2 + (v / axes[1]) ** 2 < 1
     colour = np.where(truth, 0.62, 0.42)[..., None] + 0.05 * rng.normal(size=3)
-    return np.clip(colour + 0.12 * rng.normal(size=(height, width, 3)), 0, 1), truth
+    return np.clip(colour + noise * rng.normal(size=(height, width, 3)), 0, 1), truth
 
 
 def pixels(picture: np.ndarray) -> Sample:
@@ -117,9 +120,9 @@ def pixels(picture: np.ndarray) -> Sample:
     return Sample(grid.features, grid.edges, edge_features=alike)
 
 
-def scenes(share: float, seed: int) -> tuple[Part, Part]:
+def scenes(share: float, seed: int, noise: float = 0.12) -> tuple[Part, Part]:
     rng = np.random.default_rng(seed)
-    drawn = [draw_scene(rng) for _ in range(2 * max(2, int(share * 8)))]
+    drawn = [draw_scene(rng, noise) for _ in range(2 * max(2, int(share * 8)))]
     X, y = [pixels(picture) for picture, _ in drawn], [truth for _, truth in drawn]
     half = len(X) // 2
     return (X[:half], y[:half]), (X[half:], y[half:])
@@ -130,6 +133,7 @@ def share_right(model: StructuralSVM, X: list[Any], y: list[np.ndarray]) -> floa
 
 
 PAIR_PROBLEMS = [
-    PairProblem("alignment", 0.3, 60, [[0.0, 1.0], [3.0, 0.0]], alignments, f1_of_links),
-    PairProblem("segmentation", 0.1, 60, None, scenes, share_right),
+    PairProblem("alignment", 0.3, 30, [[0.0, 1.0], [3.0, 0.0]], alignments, f1_of_links),
+    PairProblem("segmentation", 0.1, 30, None, scenes, share_right),
+    PairProblem("segmentation, clear", 0.1, 30, None, partial(scenes, noise=0.03), share_right),
 ]

@@ -75,7 +75,13 @@ class GdmmLearn {
     }
     connect();
     start();
-    if (settings.visits != FactorVisits::kAll) idle_.emplace_back(data_, scope_begin_);
+    if (settings.visits != FactorVisits::kAll) {
+      idle_.emplace_back(data_, scope_begin_);
+      drift_.assign(tables_.size(), 0.0);
+      for (std::size_t t = 0; t < tables_.size(); ++t) {
+        before_.emplace_back(table(t).begin(), table(t).end());
+      }
+    }
     if (!(rho_ > 0.0)) rho_ = typical_rho();
   }
 
@@ -83,6 +89,7 @@ class GdmmLearn {
   GdmmLearnPass pass(const Monitor* monitor) {
     GdmmLearnPass out;
     out.rho = rho_;
+    follow_drift();
     node_step_.work = factor_step_.work = 0;
     disagreement_ = node_step_.moved = 0.0;
     n_visits_ = 0;
@@ -351,17 +358,75 @@ class GdmmLearn {
     }
     rng_.shuffle(std::span<index_t>(order_));
     for (const index_t j : order_) {
-      correct_node(at(j), C);
       LearnNode& node = nodes_[at(j)];
-      if (node.is_active || node.p(0) == 1.0) continue;
+      const bool was_off = node.p(0) < 1.0 - kRounding;
+      correct_node(at(j), C);
+      if (was_off || node.p(0) < 1.0 - kRounding) ++node.n_moves;
+      if (node.is_active || node.p(0) >= 1.0 - kRounding) continue;
       node.is_active = true;
       idle.nodes(sample).push_back(j);
     }
     order_ = idle.active(sample);
     rng_.shuffle(std::span<index_t>(order_));
-    for (const index_t f : order_) correct_factor(at(f), C);
+    for (const index_t f : order_) {
+      if (states_[at(f)].size() == 1 && is_still(f)) continue;
+      if (states_[at(f)].size() == 1 && measure(f) <= kFlatSlope) continue;
+      correct_factor(at(f), C);
+    }
     search_idle(sample, C);
     for (const index_t j : idle.nodes(sample)) update_multipliers(nodes_[at(j)]);
+  }
+
+  /// How far each table has moved, by the largest change of a cell in each pass.
+  void follow_drift() {
+    for (std::size_t t = 0; t < drift_.size(); ++t) {
+      const auto now = table(t);
+      double most = 0.0;
+      for (std::size_t cell = 0; cell < now.size(); ++cell) {
+        most = std::max(most, std::abs(now[cell] - before_[t][cell]));
+      }
+      drift_[t] += most;
+      before_[t].assign(now.begin(), now.end());
+    }
+  }
+
+  /// The sum of the moves of a factor's nodes, which never falls.
+  std::uint32_t moves_of(std::size_t f) const {
+    std::uint32_t sum = 0;
+    for (std::size_t e = scope_begin_[f]; e < scope_begin_[f + 1]; ++e) {
+      sum += nodes_[at(data_.scope[e])].n_moves;
+    }
+    return sum;
+  }
+
+  /// The most by which two states' scores can differ more than before when no cell of the table has
+  /// changed by more than one.
+  double reach_of(std::size_t f) const {
+    if (!data_.has_features(f)) return 2.0 * data_.scale_of(f);
+    double sum = 0.0;
+    for (const double z : data_.factor_features.row(static_cast<offset_t>(f)).values) {
+      sum += std::abs(z);
+    }
+    return 2.0 * sum;
+  }
+
+  /// Whether a factor with its q at the truth cannot violate: the last look left so much slack.
+  bool is_still(index_t f) const {
+    const auto& look = idle_[0].looks[at(f)];
+    if (look.slack < 0.0 || look.n_moves != moves_of(at(f))) return false;
+    const double drift = drift_[at(data_.table[at(f)])] - look.drift;
+    return reach_of(at(f)) * drift <= look.slack;
+  }
+
+  /// By how much the best state beats the truth, which is all of its q.
+  double measure(index_t f) {
+    ++n_visits_;
+    const LearnFactor<kEnds> each = factor(at(f));
+    const double amount = with_scores(at(f), [&](const auto& scores) {
+      return factor_step_.violation(each, scores, rho_, rng_);
+    });
+    idle_[0].looks[at(f)] = {kFlatSlope - amount, drift_[at(data_.table[at(f)])], moves_of(at(f))};
+    return amount;
   }
 
   /// What violates more than a visit would notice.
@@ -417,12 +482,8 @@ class GdmmLearn {
   }
 
   void look_at(std::size_t sample, index_t f, double C, Violation& worst) {
-    if (idle_[0].is_active(f)) return;
-    ++n_visits_;
-    const LearnFactor<kEnds> each = factor(at(f));
-    const double amount = with_scores(at(f), [&](const auto& scores) {
-      return factor_step_.violation(each, scores, rho_, rng_);
-    });
+    if (idle_[0].is_active(f) || is_still(f)) return;
+    const double amount = measure(f);
     if (amount <= worst.amount) return;
     if (settings_.visits == FactorVisits::kMostViolating) {
       worst = {amount, f};
@@ -450,17 +511,21 @@ class GdmmLearn {
 
   void update_multipliers(LearnNode& node) {
     const double eta = settings_.eta > 0.0 ? settings_.eta : rho_;
+    double most = 0.0;
     for (std::size_t s = 0; s < node.labels.size(); ++s) {
       for (std::size_t e = 0; e < node.degree(); ++e) {
         const double difference = node.marginal(s, e) - node.p(s);
+        most = std::max(most, std::abs(difference));
         disagreement_ += difference * difference;
         node.lambda(s, e) += eta * difference;
       }
       if (node.n_idle == 0) continue;
       const double difference = LearnNode::of_truth(s) - node.p(s);
       disagreement_ += node.n_idle * difference * difference;
+      most = std::max(most, std::abs(difference));
       node.idle_lambda(s) += eta * difference;
     }
+    if (most > kRounding) ++node.n_moves;
   }
 
   /// Means of p and of the tables take in the pass that ended. Pass t counts as t (t + 1) (t + 2):
@@ -498,8 +563,10 @@ class GdmmLearn {
   std::vector<LearnNode> nodes_;
   std::vector<std::vector<LearnState<kEnds>>> states_;  ///< of each factor
   std::vector<std::size_t> scope_begin_;
-  std::vector<std::size_t> end_of_;      ///< of each place of `scope`
-  std::vector<IdleFactors<T, I>> idle_;  ///< none if all factors are visited
+  std::vector<std::size_t> end_of_;          ///< of each place of `scope`
+  std::vector<IdleFactors<T, I>> idle_;      ///< none if all factors are visited
+  std::vector<double> drift_;                ///< of each table, likewise
+  std::vector<std::vector<double>> before_;  ///< the tables as the last pass left them
   offset_t part_ = 0, n_visits_ = 0;
   std::vector<index_t> order_;
   double disagreement_ = 0.0;  ///< sum of squares of M q - p

@@ -9,6 +9,10 @@
 //   a node has left it             its idle factors are looked at one by one; all of them have the
 //                                  same multipliers there, which the node keeps once
 //   the factor has features        scores are its own: it is looked at, in parts
+//
+// Whoever was looked at is not looked at again before its messages change, or its table has changed
+// by as much as the best state lacked. The same holds for active factors whose q is the truth
+// again.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +38,17 @@ class IdleFactors {
     std::size_t n_gone = 0;  ///< of the first ones, that are active
   };
 
+  /// What the last look at a factor saw: by how much the best state lacked, after which moves of
+  /// its nodes and of its table.
+  struct Look {
+    double slack = -1.0;
+    double drift = 0.0;
+    std::uint32_t n_moves = 0;
+  };
+
   IdleFactors(const StructuredData<T, I>& data, std::span<const std::size_t> scope_begin)
-      : is_active_(data.table.size(), 0),
+      : looks(data.table.size()),
+        is_active_(data.table.size(), 0),
         active_(data.n_samples()),
         nodes_(data.n_samples()),
         groups_(data.n_samples()),
@@ -52,6 +65,8 @@ class IdleFactors {
     }
     for (std::size_t i = 0; i < data.n_samples(); ++i) group(data, scope_begin, i);
   }
+
+  std::vector<Look> looks;  ///< of each factor
 
   bool is_active(index_t f) const { return is_active_[at(f)] != 0; }
   void activate(std::size_t sample, index_t f) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -92,6 +93,9 @@ struct GdmmLearnPass {
   offset_t work = 0;
 };
 
+/// A share, or a step of a multiplier, that is no more than what rounding leaves.
+inline constexpr double kRounding = 1e-12;
+
 /// The end of a factor that is idle: its q is the truth, and its lambda that of all idle factors of
 /// the node.
 inline constexpr std::size_t kIdleEnd = std::numeric_limits<std::size_t>::max();
@@ -104,8 +108,9 @@ struct LearnNode {
   std::vector<index_t> labels;
   std::vector<double> numbers;
   std::uint32_t stride = kAlone;
-  std::uint32_t n_idle = 0;  ///< factors
-  bool is_active = false;    ///< p has left the truth, or a factor is active
+  std::uint32_t n_idle = 0;   ///< factors
+  bool is_active = false;     ///< p has left the truth, or a factor is active
+  std::uint32_t n_moves = 0;  ///< passes in which its messages to factors may have changed
 
   double& p(std::size_t s) { return numbers[s * stride]; }
   double p(std::size_t s) const { return numbers[s * stride]; }
@@ -132,7 +137,9 @@ struct LearnNode {
   /// Whether idle factors get any.
   bool has_message() const {
     for (std::size_t s = 0; s < labels.size(); ++s) {
-      if (p(s) != of_truth(s) || idle_lambda(s) != 0.0) return true;
+      if (std::abs(p(s) - of_truth(s)) > kRounding || std::abs(idle_lambda(s)) > kRounding) {
+        return true;
+      }
     }
     return false;
   }
