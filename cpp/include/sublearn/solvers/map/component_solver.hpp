@@ -354,7 +354,7 @@ class ComponentSolver {
     }
   }
 
-  /// GDMM up to the next look at its bound and its decoded point, and a search.
+  /// GDMM up to the next look at its bound and point, and a search.
   template <class Dual>
   void go_on_with(Dual& dual) {
     constexpr int kFirstCheck = 10, kLastCheck = 20;
