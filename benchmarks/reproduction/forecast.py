@@ -184,7 +184,7 @@ TABLES: list[Table] = [
           "utility; here two series that are at hand.", figure_2_7, PAGE),
     Table("section_2_4", "Section 2.4: what each algorithm brings",
           "The thesis prints no errors: nothing can be compared. Days from rolling origins as in "
-          "the page on forecasts; the kernel form takes the square of 13,000 rows of the sum and is "
+          "the page on forecasts; the kernel form takes the square of the sum's 13,000 rows and is "
           "left out there. Rows of lags, temperatures and calendar and the learned scales "
           "of columns are the same for all.", ablation, PAGE),
     Table("algorithm_7", "Algorithm 7 beside its starts",

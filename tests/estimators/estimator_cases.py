@@ -302,6 +302,14 @@ SETTINGS = {
                    {"n_clusters": 3}), lambda: loads(12), False,
     ),
     "LoadForecaster online": Case(forecaster(solver="online", intervals=False), loads, False),
+    "LoadForecaster online_kernel": Case(
+        forecaster(kernels={"batch": 4, "line": False}, solver="online_kernel"), loads, False
+    ),
+    "HierarchicalMultilabelClassifier trust_region": Case(
+        small(HierarchicalMultilabelClassifier, taxonomy=TAXONOMY, loss="hinge", tol=1e-2,
+              group_weights=GroupWeights("trust_region", max_iter=5), **SEED),
+        lambda: label_rows(120),
+    ),
     "MixLassoRegressor auto": Case(
         small(MixLassoRegressor, max_components=2, gate=Gate("classifier"), **MIXTURE), lines
     ),

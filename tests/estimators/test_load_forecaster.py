@@ -19,8 +19,10 @@ from sublearn.forecast import (
     LocalKernels,
     TubeLoss,
     backtest,
+    local_models,
     plot_forecast,
 )
+from sublearn.forecast.local_models import Learner, LocalSettings
 from sublearn.forecast.residuals import SHARES
 from sublearn.forecast.settings import Dates
 
@@ -141,7 +143,8 @@ def test_several_series_are_forecast_as_each_alone():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"kernel_map": "fourier"}, {"solver": "online"}, {"lags": "held_out"}, {"lags": [1, 8, 56]},
+    [{"kernel_map": "fourier"}, {"solver": "online"}, {"solver": "online_kernel", "batch": 8},
+     {"line": False, "C": 30.0}, {"lags": "held_out"}, {"lags": [1, 8, 56]},
      {"profile_weeks": "auto"}, {"profile_weeks": 2}, {"X_lags": [0], "X_windows": []}],
     ids=str,
 )  # fmt: skip
@@ -149,6 +152,40 @@ def test_every_choice_forecasts(parameters):
     y, X = loads()
     model = small(intervals=False, **parameters).fit(y[:-DAY], X[:-DAY])
     assert error(model.predict(X=X[-DAY:]), y[-DAY:]) < 8.0
+
+
+def test_without_a_line_local_models_are_all_there_is():
+    y, X = loads()
+    model = small(intervals=False, line=False).fit(y, X)
+    (member,) = model._fitted.models[0][0].members
+    assert not member.line.fixed.any()
+    assert not member.line.varying.any()
+    assert member.share == 1.0
+
+
+def test_the_kernel_form_keeps_rows_grows_by_updates_and_is_saved(tmp_path):
+    y, X = loads()
+    model = small(intervals=False, solver="online_kernel", n_clusters=2).fit(y[:-DAY], X[:-DAY])
+    maps = model._fitted.models[0][0].members[0].models.maps
+    assert {type(own).__name__ for own in maps} == {"RowsMap"}
+    n_rows = sum(own.n_features for own in maps)
+    model.update(y[-DAY:] + 20.0, X[-DAY:])
+    after = model._fitted.models[0][0].members[0].models.maps
+    assert sum(own.n_features for own in after) > n_rows
+    model.save(tmp_path / "m")
+    again = sublearn.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(X=X[:DAY]), model.predict(X=X[:DAY]))
+
+
+def test_steps_below_an_hour_take_more_rows_for_a_cluster(monkeypatch):
+    monkeypatch.setattr(local_models, "_ROWS_PER_CLUSTER", 300)
+    U, kernels = np.random.default_rng(0).normal(size=(1300, 3)), LocalKernels(n_components=20)
+    settings = LocalSettings(kernels, TubeLoss(), None, "interior_point", 1e-3, 50)
+    counts = []
+    for day in (1, 24, 48, 96):
+        learner = Learner(settings, np.random.default_rng(0), lambda: False, day=day)
+        counts.append(local_models._distribute(U, learner)[1].n_clusters)
+    assert counts == [4, 4, 2, 1]
 
 
 def test_updates_follow_a_new_level_and_keep_forecasts_of_an_old_one():
@@ -565,7 +602,7 @@ def test_refuses_what_is_no_load_series(y, X, words):
     [
         ({"lead_blocks": [4]}, "must end at horizon"),
         ({"lead_blocks": [DAY], "strategy": "recursive"}, "lead_blocks must be None for Load"),
-        ({"solver": "interior-point"}, "solver must be 'interior_point' or 'online'"),
+        ({"solver": "interior-point"}, "solver must be 'interior_point', 'online' or 'online_k"),
         ({"holidays": ["soon"]}, "holidays must be"),
         ({"holidays": [20210101]}, "holidays must be"),
         ({"holidays": ["NaT"]}, "holidays must be"),
