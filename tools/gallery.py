@@ -37,8 +37,8 @@ SECTIONS = {
         "label_network", "many_machines",
     ),
     "Factor graphs and sequences": (
-        "map_segmentation", "learned_segmentation", "map_matching", "map_alignment", "map_proteins", "map_multilabel",
-        "ocr_words", "pos_tagging", "word_alignment",
+        "map_segmentation", "learned_segmentation", "map_matching", "map_alignment",
+        "map_proteins", "map_multilabel", "ocr_words", "pos_tagging", "word_alignment",
     ),
     "Sparse models and networks of variables": ("gene_network", "stock_network", "lhac_strategies"),
     "Hidden structure": ("latent_pictures", "unmixed_stocks", "tone_perception"),

@@ -41,11 +41,11 @@ class _Formulas(Postprocessor):
 class MathMLExtension(Extension):
     """Draws the formulas of a page, after everything else has been made."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (the name that Markdown calls)
+    def extendMarkdown(self, md: Markdown) -> None:
         """Called by Markdown."""
         md.postprocessors.register(_Formulas(md), "mathml", -10)
 
 
-def makeExtension(**settings: object) -> MathMLExtension:  # noqa: N802 (as above)
+def makeExtension(**settings: object) -> MathMLExtension:
     """Called by Markdown, which finds extensions by the name of their module."""
     return MathMLExtension(**settings)

@@ -31,6 +31,8 @@ __all__ = [
     "Hints",
     "Threads",
     "all_or_nothing",
+    "asked_for",
+    "asking_for",
     "map_blocks",
     "n_places_elsewhere",
     "one_at_a_time",
@@ -172,6 +174,26 @@ def use_executor(executor: BlockExecutor) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+# --- which share of a fit -------------------------------------------------------------------------
+
+_asked: ContextVar[object] = ContextVar("sublearn_asked", default=None)
+
+
+def asked_for() -> object:
+    """Which share of its work a fit here is to do, see `sublearn.parts`; None for all of it."""
+    return _asked.get()
+
+
+@contextmanager
+def asking_for(share: object) -> Iterator[None]:
+    """Ask the fits inside a ``with`` statement for a share of their work."""
+    token = _asked.set(share)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 # --- changes of one object -----------------------------------------------------------------------

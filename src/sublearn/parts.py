@@ -15,21 +15,21 @@ The model is that of a single process to the last bit.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 
 from sublearn.errors import ParameterError
+from sublearn.execution import asking_for
 from sublearn.validation.values import is_int64, show
 
 __all__ = [
     "Join",
     "Part",
     "PartDone",
-    "asked_for",
     "join_parts",
     "parse_part",
     "parts_of",
@@ -120,14 +120,6 @@ def parts_of(blocks: Sequence[int], costs: np.ndarray, n_parts: int) -> list[int
     return sorted({int(np.searchsorted(ends, block, side="right")) + 1 for block in blocks})
 
 
-_asked: ContextVar[Part | Join | None] = ContextVar("sublearn_part", default=None)
-
-
-def asked_for() -> Part | Join | None:
-    """What the fits of this context are to do; None for all of their work, as always."""
-    return _asked.get()
-
-
 @contextmanager
 def solve_part(number: int, n_parts: int) -> Iterator[Part]:
     """Let the fit inside a ``with`` statement solve one part and write it, and end there.
@@ -148,14 +140,9 @@ def solve_part(number: int, n_parts: int) -> Iterator[Part]:
         Says afterwards how many labels were solved, and whether the part is complete.
     """
     part = Part(number, n_parts)
-    token = _asked.set(part)
-    try:
+    with contextlib.suppress(PartDone), asking_for(part):
         yield part
         raise ValueError(f"solve_part: {_NO_FIT}")
-    except PartDone:
-        pass
-    finally:
-        _asked.reset(token)
 
 
 @contextmanager
@@ -166,12 +153,9 @@ def join_parts() -> Iterator[None]:
     what is missing itself. The folder of the parts is removed at the end of the statement.
     """
     join = Join()
-    token = _asked.set(join)
-    try:
+    with asking_for(join):
         yield
-        join.end()
-    finally:
-        _asked.reset(token)
+    join.end()
 
 
 def parse_part(text: str) -> tuple[int, int] | None:

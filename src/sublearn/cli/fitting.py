@@ -30,8 +30,9 @@ from sublearn.cli.options import (
     Separator,
     ZeroBased,
 )
+from sublearn.execution import asked_for
 from sublearn.kinds.base import Form, Kind, Lesson, Refused
-from sublearn.parts import asked_for, solve_part
+from sublearn.parts import solve_part
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from sublearn import _core
 from sublearn.typing import JsonObject
 from sublearn.validation import OneOf, OrNone, Positive, Rule, Settings
 
-__all__ = ["RandomSparsification", "search_settings"]
+__all__ = ["RandomSparsification"]
 
 _MOST_INT = 2**31 - 1  # the core counts rows and searches with 32 bits
 
@@ -51,15 +51,12 @@ class RandomSparsification(Settings):
         "n_between": Positive(int),
     }
 
-
-def search_settings(search: str | RandomSparsification) -> JsonObject:
-    """The fields of the core's settings that say how to search."""
-    if isinstance(search, str):
-        return {"search": getattr(_core.PPDSearch, search)}
-    return {
-        "search": _core.PPDSearch.sparsified,
-        "delta": float(search.delta),
-        "is_drawn": search.scheme == "draws",
-        "kappa": min(int(search.kappa or 0), _MOST_INT),
-        "n_between": min(int(search.n_between), _MOST_INT),
-    }
+    def for_core(self) -> JsonObject:
+        """The fields of the core's settings that say how to search."""
+        return {
+            "search": _core.PPDSearch.sparsified,
+            "delta": float(self.delta),
+            "is_drawn": self.scheme == "draws",
+            "kappa": min(int(self.kappa or 0), _MOST_INT),
+            "n_between": min(int(self.n_between), _MOST_INT),
+        }

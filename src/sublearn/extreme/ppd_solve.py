@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sublearn import _core
-from sublearn.execution import Hints, map_blocks, n_places_elsewhere
+from sublearn.execution import Hints, asked_for, map_blocks, n_places_elsewhere
 from sublearn.extreme.fit_journal import FitJournal, is_journal_of, write_part
 from sublearn.extreme.linear_labels import LinearLabels
 from sublearn.extreme.ppd_problem import Chunk, PPDProblem, Weighed
 from sublearn.fitting.progress import Progress
-from sublearn.parts import Join, Part, asked_for, parts_of
+from sublearn.parts import Join, Part, parts_of
 from sublearn.trace import Solution, Status, Trace
 from sublearn.typing import JsonObject
 

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sublearn.execution import all_or_nothing
+from sublearn import _core
+from sublearn.execution import all_or_nothing, asked_for
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
@@ -31,13 +32,13 @@ from sublearn.extreme.ppd_increments import (
     unknown_labels,
 )
 from sublearn.extreme.ppd_problem import PPDProblem, refuse_extreme_weights, weigh
-from sublearn.extreme.ppd_settings import RandomSparsification, search_settings
+from sublearn.extreme.ppd_settings import RandomSparsification
 from sublearn.extreme.ppd_solve import learn_more, solve_one_part, solve_parts
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
 from sublearn.optim.linear_input import NameOr
-from sublearn.parts import Join, Part, PartDone, asked_for
+from sublearn.parts import Join, Part, PartDone
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
     ClassWeightLike,
@@ -524,6 +525,12 @@ class PPDSparseClassifier(LinearLabelClassifier):
         return classes, self.model_.weights.tocsc().T, self.model_.bias
 
     def _settings(self) -> JsonObject:
+        search = self.search
+        how = (
+            {"search": getattr(_core.PPDSearch, search)}
+            if isinstance(search, str)
+            else search.for_core()
+        )
         return {
             "loss": self.loss,
             "C": float(self.C),
@@ -532,7 +539,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
             "prune": float(self.prune),
             "max_iter": min(int(self.max_iter), _MOST_SEARCHES),
             "learn_bias": self.fit_intercept != "fixed",
-            **search_settings(self.search),
+            **how,
             "seed": as_seed(self.random_state),
             "n_threads": as_n_threads(self.n_jobs),
         }
