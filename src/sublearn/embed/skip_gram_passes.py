@@ -230,9 +230,9 @@ class _Index:
     @staticmethod
     def of(vectors: Vectors, plan: Plan) -> _Index | _BlockIndex | None:
         """What the partition searches, if it does."""
-        if plan.search.partition == "decomposed":
-            return _BlockIndex(vectors, plan)
-        return _Index(vectors, plan) if plan.search.partition == "search" else None
+        if plan.search.partition == "search":
+            return _Index(vectors, plan)
+        return _BlockIndex(vectors, plan) if plan.search.partition == "decomposed" else None
 
     def refresh(self, problem: _core.SkipGramProblem) -> None:
         """Let the next pass search among the contexts as they are."""

@@ -176,8 +176,10 @@ class SearchedOutput(torch.nn.Module):
         trainer.layer.count_towards_refresh(len(features), settings)
         seed = int(self._rng.integers(2**63))
         inputs = lifted_queries(features) if self._is_metric else features
-        found = trainer.layer.differentiate(trainer.inputs(inputs), labels, settings, seed)
-        return *found[:-1], trainer.slopes(found[-1], inputs)
+        losses, samples, ids, values, slopes = trainer.layer.differentiate(
+            trainer.inputs(inputs), labels, settings, seed
+        )
+        return losses, samples, ids, values, trainer.slopes(slopes, inputs)
 
     def _copy_changed_rows(self) -> None:
         if self._touched:
