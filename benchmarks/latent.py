@@ -325,7 +325,7 @@ def bootstrap(bench: Bench) -> Figures:
     return Figures(columns | {"CPU s of a fit": ".2f"}, rows)
 
 
-#: Sets that nobody looked at while "bic" was made, and their rows.
+#: Sets that were not looked at while "bic" was made, and their rows.
 FRESH = {"mnist": 200, "ocr_letters": 200, "lfl_mnist1000": 200, "lfl_yeast": 200,
          "faces, half of the rows and pixels": 82}  # fmt: skip
 #: Features, noise and share of ones of generated sets with 300 rows and 100 columns.
@@ -334,7 +334,7 @@ N_FRESH = 3
 
 
 def fresh(bench: Bench) -> Figures:
-    """The number that "bic" and "gap" find where nobody tuned: stability, and rows held out."""
+    """The number that "bic" and "gap" find on sets that were not tuned on: stability, and rows held out."""
     rows: list[list[Cell]] = []
     for name, n_rows in bench.some(FRESH.items()):
         X = fresh_rows(bench.data, name, 2 * n_rows)
@@ -483,7 +483,7 @@ TABLES = [
         "the K largest and refits; seconds add up from stage to stage.", ablation,
     ),
     Table(
-        "fresh", "The number of features where nobody tuned",
+        "fresh", "The number of features on sets that were not tuned on",
         "Not looked at when the price of a feature was chosen, but for the faces, of "
         "which half of the rows and columns is taken. The first half of the rows, then bootstrap "
         "samples of it; the error is that of the second half, codes from half of the columns, over "
