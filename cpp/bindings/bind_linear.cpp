@@ -196,7 +196,8 @@ void bind_settings(nb::module_& m) {
       .value("greedy", LhacStrategy::greedy)
       .value("greedy_cut", LhacStrategy::greedy_cut)
       .value("greedy_inexact", LhacStrategy::greedy_inexact)
-      .value("greedy_adaptive", LhacStrategy::greedy_adaptive);
+      .value("greedy_adaptive", LhacStrategy::greedy_adaptive)
+      .value("greedy_half", LhacStrategy::greedy_half);
   nb::enum_<Globalisation>(m, "Globalisation", "What follows a step that lowers too little.")
       .value("prox", Globalisation::prox_parameter)
       .value("line_search", Globalisation::line_search)
@@ -207,10 +208,16 @@ void bind_settings(nb::module_& m) {
       .def_rw("violation_tol", &LhacSettings::violation_tol)
       .def_rw("max_iter", &LhacSettings::max_iter)
       .def_rw("memory", &LhacSettings::memory)
-      .def_rw("sufficient", &LhacSettings::sufficient)
-      .def_rw("growth", &LhacSettings::growth)
-      .def_rw("strategy", &LhacSettings::strategy)
+      .def_rw("rho", &LhacSettings::rho)
+      .def_rw("beta", &LhacSettings::beta)
+      .def_rw("mu0", &LhacSettings::mu0)
+      .def_rw("floor", &LhacSettings::floor)
+      .def_rw("is_scaled", &LhacSettings::is_scaled)
+      .def("set_strategy",
+           [](LhacSettings& settings, LhacStrategy strategy, double eta, double epsilon,
+              bool is_absolute) { settings.choice = {strategy, eta, epsilon, is_absolute}; })
       .def_rw("is_random", &LhacSettings::is_random)
+      .def_rw("is_independent", &LhacSettings::is_independent)
       .def_rw("seed", &LhacSettings::seed)
       .def("set_budget",
            [](LhacSettings& settings, double slope, double constant, bool is_logarithmic) {
@@ -219,9 +226,80 @@ void bind_settings(nb::module_& m) {
       .def_rw("globalisation", &LhacSettings::globalisation);
 }
 
+/// The size of the coordinates that a Hessian of Python's speaks of.
+void check_size(const std::vector<double>& d, const Vector<double>& v) {
+  if (v.size() != d.size()) throw std::invalid_argument("vectors must have one length");
+}
+
+/// One vector for each row of G, `rank` columns wide.
+nb::tuple hessian_factors(const LowRankHessian& hessian, offset_t size) {
+  std::vector<index_t> ids(static_cast<std::size_t>(size));
+  std::iota(ids.begin(), ids.end(), index_t{0});
+  std::vector<double> g, gr;
+  hessian.rows(ids, g, gr);
+  return nb::make_tuple(to_numpy(std::move(g)), to_numpy(std::move(gr)), hessian.stride());
+}
+
+/// Coordinate descent on <g, u - x> + 1/2 <u - x, (mu/2 I + B)(u - x)> + p(u) from `point`, over
+/// the positions of `order`, one after the other.
+std::vector<double> descend_on_model(const LowRankHessian& hessian, Vector<double> gradient,
+                                     Vector<double> x, Vector<double> start, double half_mu,
+                                     const SeparablePenalty& penalty, Vector<index_t> order) {
+  std::vector<double> point(start.data(), start.data() + start.size());
+  check_size(point, gradient);
+  check_size(point, x);
+  check_penalty(penalty, static_cast<offset_t>(point.size()));
+  std::vector<index_t> ids(point.size());
+  std::iota(ids.begin(), ids.end(), index_t{0});
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const index_t at = order.data()[k];
+    if (at < 0 || static_cast<std::size_t>(at) >= point.size()) {
+      throw std::invalid_argument("order must name coordinates");
+    }
+  }
+  nb::gil_scoped_release unlocked;
+  LowRankModel model;
+  model.reset(hessian, ids, as_span<double>(gradient));
+  model.set_half_mu(half_mu);
+  for (std::size_t k = 0; k < point.size(); ++k) {
+    const double moved = point[k] - x.data()[k];
+    if (moved != 0.0) model.move(static_cast<index_t>(k), moved);
+  }
+  descend_once(model, penalty, ids, as_span<index_t>(order), point);
+  return point;
+}
+
+void bind_hessian(nb::module_& m) {
+  nb::class_<LowRankHessian>(m, "LowRankHessian", "See solvers/lhac/low_rank_hessian.hpp.")
+      .def(nb::init<offset_t, int>(), "size"_a, "memory"_a)
+      .def_prop_ro("theta", &LowRankHessian::theta)
+      .def("clear", &LowRankHessian::clear)
+      .def(
+          "append",
+          [](LowRankHessian& hessian, Vector<double> s, Vector<double> t) {
+            if (s.size() != t.size()) throw std::invalid_argument("s and t must have one length");
+            return hessian.append(as_span<double>(s), as_span<double>(t));
+          },
+          "s"_a.noconvert(), "t"_a.noconvert(), "Take a pair in; False if it has no curvature.")
+      .def("factors", &hessian_factors, "size"_a,
+           "G and G R, row-major, and their common number of columns.")
+      .def(
+          "descend",
+          [](const LowRankHessian& hessian, Vector<double> gradient, Vector<double> x,
+             Vector<double> start, double half_mu, SeparablePenalty penalty, Vector<double> l1,
+             Vector<index_t> order) {
+            penalty.l1 = as_span<double>(l1);
+            return to_numpy(descend_on_model(hessian, gradient, x, start, half_mu, penalty, order));
+          },
+          "gradient"_a.noconvert(), "x"_a.noconvert(), "start"_a.noconvert(), "half_mu"_a,
+          "penalty"_a, "l1"_a.noconvert(), "order"_a.noconvert(),
+          "Steps of coordinate descent on the model; see active/coordinate_descent.hpp.");
+}
+
 }  // namespace
 
 void bind_linear(nb::module_& m) {
+  bind_hessian(m);
   nb::class_<SmoothObjective>(m, "SmoothObjective", "A smooth function with gradients.")
       .def_prop_ro("size", &SmoothObjective::size)
       .def_prop_ro("has_parts", &SmoothObjective::has_parts,

@@ -79,7 +79,7 @@ TEST(lhac_soft_thresholds_a_diagonal_quadratic_by_every_strategy) {
       Diagonal objective({1.0, 4.0, 0.5, 2.0}, {3.0, -2.0, 1.0, 0.25});
       LhacSettings settings;
       settings.tol = settings.violation_tol = 1e-9;
-      settings.strategy = strategy;
+      settings.choice.strategy = strategy;
       settings.globalisation = globalisation;
       const Run run = minimise(objective, 1.0, settings, Vec(4));
       CHECK(run.end == Status::converged);

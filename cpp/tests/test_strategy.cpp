@@ -25,7 +25,7 @@ struct Example {
     Ids active;
     SeparablePenalty penalty;
     penalty.l1 = l1;
-    counts = ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    counts = ActiveChooser().choose({.strategy = strategy}, penalty, x, gradient, active);
     return active;
   }
 };
@@ -60,8 +60,8 @@ TEST(nothing_is_active_at_an_optimum) {
   Example example;
   example.x = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
   example.gradient = {1.0, -1.0, 0.3, 0.0, 0.9, -0.2, 0.0};
-  for (const LhacStrategy strategy :
-       {LhacStrategy::standard, LhacStrategy::greedy_cut, LhacStrategy::greedy_adaptive}) {
+  for (const LhacStrategy strategy : {LhacStrategy::standard, LhacStrategy::greedy_cut,
+                                      LhacStrategy::greedy_adaptive, LhacStrategy::greedy_half}) {
     CHECK(example.choose(strategy).empty());
   }
 }
@@ -82,7 +82,7 @@ struct Wide {
     Ids active;
     SeparablePenalty penalty;
     penalty.l1 = l1;
-    ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    ActiveChooser().choose({.strategy = strategy}, penalty, x, gradient, active);
     return active;
   }
 };
@@ -91,12 +91,36 @@ struct Wide {
 
 TEST(the_adaptive_set_takes_all_once_the_new_ones_are_few) {
   CHECK(Wide(8).choose(LhacStrategy::greedy_adaptive).size() == 12);
+  CHECK(Wide(8).choose(LhacStrategy::greedy_half).size() == 12);
 }
 
-TEST(the_adaptive_set_keeps_z2_and_the_worst_of_many_others) {
+TEST(the_adaptive_set_is_that_of_step_8_and_all_where_z2_is_empty) {
+  CHECK(sorted(Wide(200).choose(LhacStrategy::greedy_adaptive)) ==
+        (Ids{0, 1, 2, 3, 200, 201, 202, 203}));
+  Wide start(200);
+  std::fill(start.x.begin(), start.x.end(), 0.0);
+  CHECK(start.choose(LhacStrategy::greedy_adaptive).size() == 200);
+}
+
+TEST(an_absolute_epsilon_does_not_follow_l1) {
+  Wide wide(8);
+  for (double& l1 : wide.l1) l1 *= 0.1;
+  const auto n = [&](double epsilon, bool is_absolute) {
+    Ids active;
+    SeparablePenalty penalty;
+    penalty.l1 = wide.l1;
+    ActiveChooser().choose({LhacStrategy::standard_inexact, 2.0, epsilon, is_absolute}, penalty,
+                           wide.x, wide.gradient, active);
+    return active.size();
+  };
+  CHECK(n(5.0, false) == 12);
+  CHECK(n(5.0, true) == 4);
+}
+
+TEST(half_of_many_others_are_kept_with_z2) {
   const Wide wide(200);
-  const Ids active = wide.choose(LhacStrategy::greedy_adaptive);
-  CHECK(active.size() < 204 && active.size() >= 8);
+  const Ids active = wide.choose(LhacStrategy::greedy_half);
+  CHECK(active.size() == 104);
   const Ids ids = sorted(active);
   for (index_t j = 0; j < 4; ++j) CHECK(ids[static_cast<std::size_t>(j)] == j);
   for (std::size_t k = 4; k < ids.size(); ++k) {
@@ -140,10 +164,11 @@ TEST(coordinates_without_a_kink_are_in_z2_wherever_they_are) {
   const std::vector<double> gradient = {5.0, 0.0, 0.5, 4.0};
   SeparablePenalty penalty;
   penalty.l1 = l1, penalty.l2 = 0.1, penalty.n_free_last = 1;
-  for (const LhacStrategy strategy :
-       {LhacStrategy::standard, LhacStrategy::greedy_cut, LhacStrategy::greedy_adaptive}) {
+  for (const LhacStrategy strategy : {LhacStrategy::standard, LhacStrategy::greedy_cut,
+                                      LhacStrategy::greedy_adaptive, LhacStrategy::greedy_half}) {
     Ids active;
-    const ActiveCounts counts = ActiveChooser().choose(strategy, penalty, x, gradient, active);
+    const ActiveCounts counts =
+        ActiveChooser().choose({.strategy = strategy}, penalty, x, gradient, active);
     CHECK(counts.z1 == 0 && counts.z2 == 3 && counts.z3 == 0);
     CHECK(sorted(active) == (Ids{0, 1, 3}));
   }

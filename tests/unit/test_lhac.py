@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -338,7 +339,15 @@ def test_refuses_a_parameter_by_name(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("memory", 0),
+        ("memory", -1),
+        ("eta", 0.5),
+        ("epsilon", -0.1),
+        ("epsilon_unit", "l2"),
+        ("scaling", "hessian"),
+        ("rho", 1.5),
+        ("beta", 1.0),
+        ("mu0", -1.0),
+        ("floor", 2.0),
         ("strategy", "grdy-ad"),
         ("budget", 0),
         ("budget", "quadratic"),
@@ -402,10 +411,91 @@ def test_without_a_penalty_the_default_takes_no_more_steps_than_any_strategy(see
         strategy: lhac(
             linear_objective(X, y), np.zeros(100), 0.0, settings=LhacSettings(strategy=strategy)
         ).n_iter
-        for strategy in ("greedy_adaptive", "greedy", "greedy_cut", "standard", "standard_rough")
+        for strategy in ("greedy_half", "greedy", "greedy_cut", "standard", "standard_rough")
     }
-    assert n_iters["greedy_adaptive"] == min(n_iters.values())
-    assert n_iters["greedy_adaptive"] <= 25
+    assert n_iters["greedy_half"] == min(n_iters.values())
+    assert n_iters["greedy_half"] <= 25
+
+
+# --- the Hessian that a run starts from ----------------------------------------------------------
+
+
+def badly_scaled():
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-2, 2, size=60)
+    X = rng.normal(size=(200, 60))
+    y = np.where(X[:, :3].sum(axis=1) + rng.normal(size=200) > 0, 1.0, -1.0)
+    return X * sizes, y, 0.01 * sizes
+
+
+def test_columns_of_very_different_size_cost_little_with_their_sizes():
+    X, y, l1 = badly_scaled()
+    n_iters, objectives = {}, []
+    for scaling in ("sizes", "identity"):
+        settings = LhacSettings(scaling=scaling)
+        found = lhac(linear_objective(X, y), np.zeros(60), l1, settings=settings)
+        n_iters[scaling] = found.n_iter
+        objectives.append(found.objective)
+    assert 5 * n_iters["sizes"] < n_iters["identity"]
+    assert objectives[0] <= objectives[1] * (1 + 2e-6)
+
+
+def test_scaling_is_the_identity_on_scaled_columns():
+    """B0 = theta M is what L-BFGS with the identity does to the columns over sqrt(M)."""
+    X, y, l1 = badly_scaled()
+    sizes = np.mean(X**2, axis=0)
+    roots = np.sqrt((sizes / sizes.max()) ** 0.75)
+    options = {"max_iter": 12, "active_set": False}
+    settings = LhacSettings(strategy="standard")  # others compare violations of scaled coordinates
+    options = {"max_iter": 12, "active_set": False}
+    ours = lhac(linear_objective(X, y), np.zeros(60), l1, settings=settings, **options)
+    twin = lhac(
+        linear_objective(X / roots, y), np.zeros(60), l1 / roots,
+        settings=replace(settings, scaling="identity"), **options,
+    )  # fmt: skip
+    np.testing.assert_allclose(ours.trace["objective"], twin.trace["objective"], rtol=1e-6)
+
+
+def test_without_memory_each_step_is_a_prox_gradient_step():
+    X, y, _ = badly_scaled()
+    X = X / np.abs(X).max(axis=0)
+    objective = linear_objective(X, y)
+    settings = LhacSettings(memory=0, scaling="identity", mu0=0.5, strategy="standard")
+    found = lhac(objective, np.zeros(60), 0.01, settings=settings, max_iter=1)
+    gradient = objective.value_and_gradient(np.zeros(60))[1]
+    step = 1 / (1 + 0.25)  # theta 1 and mu0 / 2
+    expected = -np.sign(gradient) * np.maximum(np.abs(gradient) - 0.01, 0) * step
+    np.testing.assert_allclose(found.x, expected, atol=1e-15)
+
+
+def test_mu0_bounds_the_steps_from_below_and_the_optimum_stays():
+    X, y, _ = badly_scaled()
+    X = X / np.abs(X).max(axis=0)
+    free = lhac(linear_objective(X, y), np.zeros(60), 0.01, tol=1e-9)
+    settings = LhacSettings(mu0=1.0, beta=2.0, rho=0.1, eta=3.0)
+    held = lhac(linear_objective(X, y), np.zeros(60), 0.01, tol=1e-9, settings=settings)
+    np.testing.assert_allclose(held.objective, free.objective, rtol=2e-9)
+
+
+@pytest.mark.parametrize("strategy", ["greedy_adaptive", "greedy_half"])
+@pytest.mark.parametrize("shuffle", [False, True, "independent"])
+def test_any_order_of_the_coordinates_reaches_the_optimum(strategy, shuffle):
+    X, y, _ = badly_scaled()
+    X = X / np.abs(X).max(axis=0)
+    settings = LhacSettings(strategy=strategy, shuffle=shuffle, random_state=0)
+    found = lhac(linear_objective(X, y), np.zeros(60), 0.01, settings=settings, tol=1e-8)
+    assert found.certificate <= 1e-8
+
+
+def test_an_absolute_epsilon_stops_where_nothing_violates_by_as_much():
+    """What table 5.3 of the thesis shows of STD-EPA: it does not get on."""
+    X, y, _ = badly_scaled()
+    X = X / np.abs(X).max(axis=0)
+    settings = LhacSettings(strategy="standard_rough", epsilon_unit="absolute")
+    found = lhac(linear_objective(X, y), np.zeros(60), 0.01, settings=settings)
+    assert found.n_iter == 0
+    assert not found.x.any()
+    assert found.status is Status.STALLED
 
 
 def test_the_certificate_and_the_violation_have_tolerances_of_their_own():

@@ -54,7 +54,7 @@ class _Objective(Protocol):
     def value_and_gradient(self, x: np.ndarray, /) -> _ValueAndGradient: ...
 
 
-class _Budget(Rule):
+class InnerBudget(Rule):
     """Passes of coordinate descent as a function of the iteration."""
 
     def accepts(self, value: object) -> bool:
@@ -66,27 +66,66 @@ class _Budget(Rule):
         return "'linear', 'log', a positive integer or a pair of non-negative numbers"
 
 
+def _budget(budget: str | int | tuple[float, float]) -> tuple[float, float, bool]:
+    """Slope and constant of l(k), and whether the slope is of log k."""
+    if isinstance(budget, str):
+        return _BUDGETS[budget]
+    slope, constant = budget if isinstance(budget, tuple) else (0.0, budget)
+    return float(slope), float(constant), False
+
+
+def passes_at(budget: str | int | tuple[float, float], k: int) -> int:
+    """l(k)."""
+    slope, constant, is_logarithmic = _budget(budget)
+    return max(1, int(slope * (np.log(k) if is_logarithmic else k) + constant))
+
+
 @dataclass(frozen=True)
 class LhacSettings(Settings):
-    """How :func:`lhac` makes its steps.
+    r"""How :func:`lhac` makes its steps.
 
     Parameters
     ----------
-    strategy : str, default="greedy_adaptive"
+    strategy : str, default="greedy_half"
         How the coordinates to move are chosen in each iteration. The strategies of section 5.7.1 of
         Tang (2016) and their names there, with the sets Z1 to Z3 of (5.4.1) and P the size of the
         least subgradient. The sets are those of the gradient of all that is smooth, l2 included;
         a coordinate without a kink at 0, such as an intercept, is in Z2 wherever it is:
 
-        - "greedy_adaptive" (GRDY-AD): Z2 and as many of Z1 and Z3, all once they are few;
+        - "greedy_half": "greedy_adaptive", but never fewer than half of Z1 and Z3, or ten;
+        - "greedy_adaptive" (GRDY-AD, step 8 of algorithm 20): Z2 and as many of Z1 and Z3, largest
+          P first; all of them once they are at most `eta` times as many as Z2, or Z2 is empty;
         - "greedy" (GRDY): all of Z1, Z2 and Z3, largest P first;
         - "greedy_cut" (GRDY-CTZ): as many of these as are in Z1 and Z2;
-        - "greedy_inexact" (GRDY-EP): of Z3 only those whose P is above 0.01 l1, largest P first;
+        - "greedy_inexact" (GRDY-EP): of Z3 only those whose P is above `epsilon`, largest P first;
         - "standard" (STD): all of Z1, Z2 and Z3 in their order;
-        - "standard_inexact" (STD-EP): of Z3 only those whose P is above 0.01 l1;
-        - "standard_rough" (STD-EPA): of Z3 only those whose P is above 0.5 l1.
+        - "standard_inexact" (STD-EP): of Z3 only those whose P is above `epsilon`;
+        - "standard_rough" (STD-EPA): the same with a larger `epsilon`.
+    eta : float, default=2.0
+        Of "greedy_adaptive" and "greedy_half": :math:`\eta` of algorithm 20.
+    epsilon : float or None, default=None
+        Of the last three strategies and "greedy_inexact"; None is 0.01, for "standard_rough" 0.5.
+    epsilon_unit : {"l1", "absolute"}, default="l1"
+        Whether `epsilon` is a share of the coordinate's l1 weight, or a number as in the thesis.
+        With l1 far below 0.01 the numbers of the thesis leave every coordinate where it is.
+    scaling : {"sizes", "identity"}, default="sizes"
+        The matrix that the Hessian starts from is :math:`B_0 = \theta M`: M is the identity as in
+        the thesis, or a diagonal of how large the curvatures of coordinates are beside each other,
+        where the objective knows them (compiled ones do: mean squares of the columns, to the power
+        3/4). Columns of very different size then cost little.
+    rho : float, default=0.01
+        :math:`\rho` of (5.2.3): share of the predicted decrease that a step must reach.
+    beta : float, default=2.0
+        :math:`\beta` of algorithm 20, by which :math:`\mu` grows after a step that does not.
+    mu0 : float, default=0.0
+        :math:`\mu_0` of algorithm 20, where :math:`\mu` begins in each iteration. With 0 it
+        begins at the floor, and goes on from :math:`2 \theta`.
+    floor : float, default=1e-10
+        :math:`\mu / 2` is never below this share of the largest :math:`\theta` so far: the
+        Hessian is at least one positive multiple of M in the whole run, as the theorems of
+        chapter 4 ask.
     memory : int, default=10
-        Pairs of changes that the Hessian is made of.
+        Pairs of changes that the Hessian is made of; with 0 it is :math:`\theta M` alone.
     budget : "linear", "log", int or pair of float, default="linear"
         Passes of coordinate descent in outer iteration k: 0.2 k + 1, log(k) + 1, a constant, or
         a k + b. A model without kinks, whose coordinates have no l1 weight and no bound at 0, is
@@ -97,30 +136,47 @@ class LhacSettings(Settings):
         leaves the point where it is and lets the Hessian learn from the gradient at the step. Then
         each iteration asks for one value and gradient, as is right where that is an exchange with
         other machines.
-    shuffle : bool, default=False
-        Visit the coordinates in random order.
+    shuffle : bool or "independent", default=False
+        Visit the coordinates in random order; "independent" draws each of them from all, as in
+        algorithm 16, and a pass is as many draws.
     random_state : int, Generator, RandomState or None, default=None
-        Of the shuffling.
+        Of the random order.
     check_gradient : bool, default=True
         Refuse a function of Python whose gradient at the start contradicts differences of its
         values along two random directions. That takes five calls of a function that is right;
         compiled objectives are not checked. What rounding or a kink can explain is not refused.
     """
 
-    strategy: str = "greedy_adaptive"
+    strategy: str = "greedy_half"
+    eta: float = 2.0
+    epsilon: float | None = None
+    epsilon_unit: str = "l1"
+    scaling: str = "sizes"
+    rho: float = 0.01
+    beta: float = 2.0
+    mu0: float = 0.0
+    floor: float = 1e-10
     memory: int = 10
     budget: str | int | tuple[float, float] = "linear"
     globalisation: str = "prox"
-    shuffle: bool = False
+    shuffle: bool | str = False
     random_state: Seed = None
     check_gradient: bool = True
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         "strategy": OneOf(*_STRATEGIES),
-        "memory": Interval(int, 1, 1000),
-        "budget": _Budget(),
+        "eta": Interval(float, 1, np.inf),
+        "epsilon": OrNone(NonNegative(float)),
+        "epsilon_unit": OneOf("l1", "absolute"),
+        "scaling": OneOf("sizes", "identity"),
+        "rho": Interval(float, 0, 1),
+        "beta": Interval(float, 1, 1e6, "right"),
+        "mu0": NonNegative(float),
+        "floor": Interval(float, 0, 1),
+        "memory": Interval(int, 0, 1000),
+        "budget": InnerBudget(),
         "globalisation": OneOf("prox", "line_search", "null_step"),
-        "shuffle": Boolean(),
+        "shuffle": Either(OneOf("independent"), Boolean()),
         "random_state": RandomState(),
         "check_gradient": Boolean(),
     }
@@ -130,13 +186,17 @@ class LhacSettings(Settings):
         settings = _core.LhacSettings()
         settings.tol, settings.violation_tol = float(tol), float(violation_tol)
         settings.max_iter, settings.memory = int(max_iter), int(self.memory)
-        settings.strategy = _core.LhacStrategy[self.strategy]
+        epsilon = -1.0 if self.epsilon is None else float(self.epsilon)
+        settings.set_strategy(
+            _core.LhacStrategy[self.strategy], float(self.eta), epsilon,
+            self.epsilon_unit == "absolute",
+        )  # fmt: skip
+        settings.is_scaled = self.scaling == "sizes"
+        settings.rho, settings.beta = float(self.rho), float(self.beta)
+        settings.mu0, settings.floor = float(self.mu0), float(self.floor)
         settings.is_random, settings.seed = bool(self.shuffle), as_seed(self.random_state)
-        if isinstance(self.budget, str):
-            settings.set_budget(*_BUDGETS[self.budget])
-        else:
-            slope, constant = self.budget if isinstance(self.budget, tuple) else (0.0, self.budget)
-            settings.set_budget(float(slope), float(constant), False)
+        settings.is_independent = self.shuffle == "independent"
+        settings.set_budget(*_budget(self.budget))
         settings.globalisation = _core.Globalisation[self.globalisation]
         return settings
 

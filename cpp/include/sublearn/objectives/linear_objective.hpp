@@ -58,6 +58,16 @@ class LinearObjective final : public SmoothObjective {
     return reach_of(problem_, ids_[static_cast<std::size_t>(j)]);
   }
 
+  bool coordinate_sizes(std::span<double> out) override {
+    for (std::size_t k = 0; k < ids_.size(); ++k) {
+      out[k] = problem_.X.square(ids_[k], problem_.weights.data());
+    }
+    if (problem_.has_intercept) {
+      out.back() = std::accumulate(problem_.weights.begin(), problem_.weights.end(), 0.0);
+    }
+    return true;
+  }
+
   bool has_parts() const override { return true; }
 
   std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> ids) override {

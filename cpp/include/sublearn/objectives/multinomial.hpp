@@ -153,6 +153,14 @@ class MultinomialObjective final : public SmoothObjective {
     return std::sqrt(0.5 * square);
   }
 
+  bool coordinate_sizes(std::span<double> out) override {
+    for (std::size_t at = 0; at < out.size(); ++at) {
+      const double far = reach(static_cast<offset_t>(at));
+      out[at] = far * far;
+    }
+    return true;
+  }
+
   bool has_parts() const override { return true; }
 
   std::unique_ptr<SmoothObjective> restricted(std::span<const index_t> places) override {

@@ -34,6 +34,10 @@ class SmoothObjective {
   /// |scale g_j - g_j*| <= sqrt(2 (F - bound)) reach(j). Infinite where nothing is known.
   virtual double reach(offset_t /*j*/) { return std::numeric_limits<double>::infinity(); }
 
+  /// How large the curvature along each coordinate is beside that along others, up to a common
+  /// factor: the mean square of its feature, for instance. False where nothing is known.
+  virtual bool coordinate_sizes(std::span<double> /*out*/) { return false; }
+
   /// Whether a part of the gradient costs less than all of it, so that restricted() may be called.
   virtual bool has_parts() const { return false; }
 

@@ -42,7 +42,7 @@ class LhacProblem {
     for (const index_t j : kept) at.push_back((*x_)[static_cast<std::size_t>(j)]);
     const double loss = kept_objective().move_to(at);
     kept_objective().gradient(gradient);
-    counts_ = chooser_.choose(settings_.strategy, kept_penalty(), at, gradient, active_);
+    counts_ = chooser_.choose(settings_.choice, kept_penalty(), at, gradient, active_);
     return loss;
   }
 

@@ -1,17 +1,20 @@
-// The compact form of L-BFGS, B = theta I - G R G' (theorem 20 of chapter 5 of Tang's thesis), from
-// the last few pairs s = change of the point, t = change of the gradient:
+// The compact form of L-BFGS, B = B0 - G R G' with B0 = theta M (theorem 20 of chapter 5 of Tang's
+// thesis), from the last few pairs s = change of the point, t = change of the gradient:
 //
-//   G = [theta S  T],   R = [theta S'S  L; L'  -D]^-1,
+//   G = [theta M S  T],   R = [theta S'M S  L; L'  -D]^-1,
 //
-// D the diagonal and L the part below the diagonal of S'T. Pairs live in a ring: the newest
-// replaces the oldest where it stands, nothing is moved, and S'S and S'T change by one row and
-// column, which costs one product of S' and of T' with the new s.
+// D the diagonal and L the part below the diagonal of S'T. M is the identity, as in the thesis'
+// experiments, or a diagonal that says how the sizes of coordinates differ: B is then what L-BFGS
+// with the identity makes of the problem in the coordinates sqrt(M) x. Pairs live in a ring: the
+// newest replaces the oldest where it stands, nothing is moved, and S'M S and S'T change by one row
+// and column, which costs one product of S' and of T' with the new s.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sublearn/core/columns.hpp"
@@ -58,6 +61,21 @@ class LowRankHessian {
         st_(memory_ * memory_) {}
 
   double theta() const { return theta_; }
+  /// The diagonal M; empty for the identity.
+  std::span<const double> metric() const { return metric_; }
+
+  /// Another M, all entries positive; the pairs stay.
+  void set_metric(std::vector<double> metric) {
+    metric_ = std::move(metric);
+    for (std::size_t a = 0; a < n_; ++a) {
+      for (std::size_t b = 0; b <= a; ++b) {
+        ss_[a * memory_ + b] = ss_[b * memory_ + a] = product(s_at(a), s_at(b));
+      }
+    }
+    if (n_ == 0) return;
+    theta_ = square_by_inverse(t_at(newest_)) / st_[newest_ * memory_ + newest_];
+    refresh();
+  }
   void set_theta(double theta) { theta_ = theta; }
   /// Columns of G.
   std::size_t rank() const { return 2 * n_; }
@@ -67,19 +85,19 @@ class LowRankHessian {
   /// Takes a pair in; refuses one without curvature along s, which would make B indefinite.
   bool append(std::span<const double> s, std::span<const double> t) {
     const double curvature = dense_dot(s.data(), t.data(), size_);
-    const double t_squared = dense_dot(t.data(), t.data(), size_);
-    const double s_squared = dense_dot(s.data(), s.data(), size_);
+    const double t_squared = square_by_inverse(t.data());
+    const double s_squared = product(s.data(), s.data());
     if (!(curvature > kLeastCosine * std::sqrt(s_squared * t_squared))) return false;
+    theta_ = t_squared / curvature;
+    if (memory_ == 0) return true;
     newest_ = n_ == 0 ? 0 : (newest_ + 1) % memory_;
     n_ = std::min(n_ + 1, memory_);
     std::copy(s.begin(), s.end(), s_at(newest_));
     std::copy(t.begin(), t.end(), t_at(newest_));
     for (std::size_t slot = 0; slot < n_; ++slot) {
-      const double product = dense_dot(s_at(slot), s.data(), size_);
-      ss_[slot * memory_ + newest_] = ss_[newest_ * memory_ + slot] = product;
+      ss_[slot * memory_ + newest_] = ss_[newest_ * memory_ + slot] = product(s_at(slot), s.data());
       st_[newest_ * memory_ + slot] = dense_dot(t_at(slot), s.data(), size_);
     }
-    theta_ = t_squared / curvature;
     return refresh();
   }
 
@@ -106,7 +124,7 @@ class LowRankHessian {
     for (std::size_t k = 0; k < ids.size(); ++k) {
       double* row = g.data() + k * width;
       for (std::size_t slot = 0; slot < n_; ++slot) {
-        row[slot] = theta_ * s_at(slot)[ids[k]];
+        row[slot] = theta_ * size_of(ids[k]) * s_at(slot)[ids[k]];
         row[n_ + slot] = t_at(slot)[ids[k]];
       }
       double* out = gr.data() + k * width;
@@ -120,8 +138,29 @@ class LowRankHessian {
   /// Padded to whole registers.
   std::size_t stride() const { return (rank() + 7) / 8 * 8; }
 
+  /// Entry j of M.
+  double size_of(offset_t j) const {
+    return metric_.empty() ? 1.0 : metric_[static_cast<std::size_t>(j)];
+  }
+
  private:
   static constexpr double kLeastCosine = 1e-10;
+
+  /// <a, M b>
+  double product(const double* a, const double* b) const {
+    if (metric_.empty()) return dense_dot(a, b, size_);
+    double sum = 0.0;
+    for (std::size_t j = 0; j < metric_.size(); ++j) sum += metric_[j] * a[j] * b[j];
+    return sum;
+  }
+
+  /// <t, M^-1 t>
+  double square_by_inverse(const double* t) const {
+    if (metric_.empty()) return dense_dot(t, t, size_);
+    double sum = 0.0;
+    for (std::size_t j = 0; j < metric_.size(); ++j) sum += t[j] * t[j] / metric_[j];
+    return sum;
+  }
 
   double* s_at(std::size_t slot) { return s_.data() + slot * static_cast<std::size_t>(size_); }
   double* t_at(std::size_t slot) { return t_.data() + slot * static_cast<std::size_t>(size_); }
@@ -157,14 +196,15 @@ class LowRankHessian {
   offset_t size_;
   std::size_t memory_;
   std::vector<double> s_, t_;    ///< `memory` vectors each, one after the other
-  std::vector<double> ss_, st_;  ///< <s_a, s_b>; <s_a, t_b> for a at least as new as b
-  std::vector<double> middle_;   ///< R
+  std::vector<double> ss_, st_;  ///< <s_a, M s_b>; <s_a, t_b> for a at least as new as b
+  std::vector<double> metric_;
+  std::vector<double> middle_;  ///< R
   std::size_t n_ = 0;
   std::size_t newest_ = 0;
   double theta_ = 1.0;
 };
 
-/// (mu/2 I + B) restricted to some coordinates, for coordinate descent: a look and a step cost
+/// (mu/2 M + B) restricted to some coordinates, for coordinate descent: a look and a step cost
 /// O(rank), however many rows the data has.
 class LowRankModel {
  public:
@@ -176,9 +216,11 @@ class LowRankModel {
     theta_ = hessian.theta();
     gradient_.resize(ids.size());
     diagonal_.resize(ids.size());
+    sizes_.resize(ids.size());
     for (std::size_t k = 0; k < ids.size(); ++k) {
       gradient_[k] = gradient[static_cast<std::size_t>(ids[k])];
-      diagonal_[k] = theta_ - dot(row(g_, k), row(gr_, k));
+      sizes_[k] = hessian.size_of(ids[k]);
+      diagonal_[k] = theta_ * sizes_[k] - dot(row(g_, k), row(gr_, k));
     }
     d_.assign(ids.size(), 0.0);
     projected_.assign(width_, 0.0);
@@ -189,7 +231,7 @@ class LowRankModel {
 
   double curvature(index_t k) const {
     const auto at = static_cast<std::size_t>(k);
-    return half_mu_ + std::max(diagonal_[at], kLeastShare * theta_);
+    return half_mu_ * sizes_[at] + std::max(diagonal_[at], kLeastShare * theta_ * sizes_[at]);
   }
   double slope(index_t k) const {
     const auto at = static_cast<std::size_t>(k);
@@ -212,7 +254,7 @@ class LowRankModel {
   static constexpr double kLeastShare = 1e-8;
 
   double product(std::size_t k) const {
-    return (half_mu_ + theta_) * d_[k] - dot(row(g_, k), projected_.data());
+    return (half_mu_ + theta_) * sizes_[k] * d_[k] - dot(row(g_, k), projected_.data());
   }
   const double* row(const std::vector<double>& rows, std::size_t k) const {
     return rows.data() + k * width_;
@@ -232,6 +274,7 @@ class LowRankModel {
   double half_mu_ = 0.0;
   std::vector<double> gradient_;
   std::vector<double> diagonal_;
+  std::vector<double> sizes_;  ///< entries of M
   std::vector<double> d_;
   std::vector<double> projected_;  ///< R G' d
 };

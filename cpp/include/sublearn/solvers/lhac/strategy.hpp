@@ -1,5 +1,5 @@
 // Which coordinates an outer iteration of LHAC may move: the seven strategies of section 5.7.1 of
-// Tang's thesis, from the four sets of (5.4.1),
+// Tang's thesis and one more, from the four sets of (5.4.1),
 //
 //   Z1  x != 0, |gradient| >= l1      Z2  x != 0, |gradient| < l1
 //   Z3  x == 0, |gradient| >  l1      Z4  x == 0, |gradient| <= l1,
@@ -22,12 +22,22 @@ namespace sublearn {
 
 enum class LhacStrategy {
   standard,          ///< STD: Z1, Z2, Z3
-  standard_inexact,  ///< STD-EP: of Z3 only P > 0.01 l1
-  standard_rough,    ///< STD-EPA: of Z3 only P > 0.5 l1
+  standard_inexact,  ///< STD-EP: of Z3 only P > epsilon
+  standard_rough,    ///< STD-EPA: the same with a large epsilon
   greedy,            ///< GRDY: STD, largest P first
   greedy_cut,        ///< GRDY-CTZ: as many as Z1 and Z2, largest P first
   greedy_inexact,    ///< GRDY-EP: STD-EP, largest P first
-  greedy_adaptive,   ///< GRDY-AD: Z2, and as many of Z1 and Z3, all once they are few
+  greedy_adaptive,   ///< GRDY-AD, step 8 of algorithm 20: Z2, and as many of Z1 and Z3, all of them
+                     ///< once they are at most eta |Z2|
+  greedy_half,       ///< the same, but at least half of Z1 and Z3, and ten
+};
+
+/// What the strategies are to be told.
+struct StrategySettings {
+  LhacStrategy strategy = LhacStrategy::greedy_half;
+  double eta = 2.0;
+  double epsilon = -1.0;             ///< below 0: 0.01, or 0.5 for standard_rough
+  bool is_epsilon_absolute = false;  ///< of P, or as a share of l1
 };
 
 struct ActiveCounts {
@@ -37,10 +47,12 @@ struct ActiveCounts {
 class ActiveChooser {
  public:
   /// Fills `active` with coordinates in the order in which they are to be visited.
-  ActiveCounts choose(LhacStrategy strategy, const SeparablePenalty& penalty,
+  ActiveCounts choose(const StrategySettings& settings, const SeparablePenalty& penalty,
                       std::span<const double> x, std::span<const double> gradient,
                       std::vector<index_t>& active) {
     ActiveCounts counts;
+    const LhacStrategy strategy = settings.strategy;
+    const double epsilon = least(settings);
     candidates_.clear();
     for (std::size_t j = 0; j < x.size(); ++j) {
       const auto id = static_cast<offset_t>(j);
@@ -51,11 +63,12 @@ class ActiveChooser {
       const double slope = gradient[j] + penalty.l2 * x[j];
       const bool is_inside = is_smooth || std::abs(slope) < penalty.l1[j];
       (is_new ? counts.z3 : is_inside ? counts.z2 : counts.z1) += 1;
-      if (is_new && violation <= least(strategy) * penalty.l1[j]) continue;
+      const double unit = settings.is_epsilon_absolute ? 1.0 : penalty.l1[j];
+      if (is_new && violation <= epsilon * unit) continue;
       candidates_.push_back({violation, static_cast<index_t>(j), !is_new && is_inside});
     }
     if (is_greedy(strategy)) sort();
-    cut(strategy, counts);
+    cut(settings, counts);
     active.clear();
     for (const Candidate& candidate : candidates_) active.push_back(candidate.id);
     return counts;
@@ -68,21 +81,21 @@ class ActiveChooser {
     bool is_z2;
   };
 
-  static double least(LhacStrategy strategy) {
-    switch (strategy) {
+  static double least(const StrategySettings& settings) {
+    switch (settings.strategy) {
       case LhacStrategy::standard_inexact:
       case LhacStrategy::greedy_inexact:
-        return 0.01;
+        return settings.epsilon >= 0.0 ? settings.epsilon : 0.01;
       case LhacStrategy::standard_rough:
-        return 0.5;
+        return settings.epsilon >= 0.0 ? settings.epsilon : 0.5;
       default:
         return 0.0;
     }
   }
 
   static bool is_greedy(LhacStrategy strategy) {
-    return strategy == LhacStrategy::greedy || strategy == LhacStrategy::greedy_cut ||
-           strategy == LhacStrategy::greedy_inexact || strategy == LhacStrategy::greedy_adaptive;
+    return strategy != LhacStrategy::standard && strategy != LhacStrategy::standard_inexact &&
+           strategy != LhacStrategy::standard_rough;
   }
 
   void sort() {
@@ -91,15 +104,19 @@ class ActiveChooser {
     });
   }
 
-  void cut(LhacStrategy strategy, const ActiveCounts& counts) {
-    if (strategy == LhacStrategy::greedy_cut) {
+  void cut(const StrategySettings& settings, const ActiveCounts& counts) {
+    const offset_t rest = counts.z1 + counts.z3;
+    const bool is_enough =
+        static_cast<double>(rest) <= settings.eta * static_cast<double>(counts.z2);
+    if (settings.strategy == LhacStrategy::greedy_cut) {
       // From x = 0 there is nothing to count by; then everything is kept.
       const offset_t n = counts.z1 + counts.z2;
       if (n > 0) keep(std::max(n, kFewest));
-    } else if (strategy == LhacStrategy::greedy_adaptive) {
-      const offset_t rest = counts.z1 + counts.z3;
-      if (rest <= kEnough * counts.z2) return;
-      if (counts.z1 + counts.z2 == 0) return;
+    } else if (settings.strategy == LhacStrategy::greedy_adaptive) {
+      // As printed, an empty Z2 leaves nothing to move (x = 0 is such a start): all are kept then.
+      if (!is_enough && counts.z2 > 0) keep_adaptive(counts.z2);
+    } else if (settings.strategy == LhacStrategy::greedy_half) {
+      if (is_enough || counts.z1 + counts.z2 == 0) return;
       keep_adaptive(std::max(counts.z2, std::max(kFewest, rest / 2)));
     }
   }
@@ -119,7 +136,6 @@ class ActiveChooser {
     candidates_.resize(kept);
   }
 
-  static constexpr offset_t kEnough = 2;  ///< eta of algorithm 20
   static constexpr offset_t kFewest =
       10;  ///< a subproblem smaller than this is not worth a gradient
 
