@@ -334,7 +334,7 @@ N_FRESH = 3
 
 
 def fresh(bench: Bench) -> Figures:
-    """The number that "bic" and "gap" find on sets that were not tuned on: stability, and rows held out."""
+    """The numbers that "bic" and "gap" find on sets that were not tuned on."""
     rows: list[list[Cell]] = []
     for name, n_rows in bench.some(FRESH.items()):
         X = fresh_rows(bench.data, name, 2 * n_rows)
