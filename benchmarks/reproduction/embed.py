@@ -203,7 +203,7 @@ def multilabel(bench: Bench) -> Figures:
         *shared_claims(courses),
         *equal_epochs(courses),
         claim("at equal time, points of Softmax above Margin", "about 0", alike,
-              holds(abs(alike) < max(2.0, 0.1 * best))),
+              holds(abs(alike) < 0.1 * best)),
     ]  # fmt: skip
     return Figures(COLUMNS, rows, charts=charts)
 
@@ -337,9 +337,9 @@ TABLES = [
         "identities in families of fifty, 24,000 pictures of 128 numbers, B = 8, a quarter of an "
         "epoch by sampling before the first search. Adagrad for all, with batches of 32. The first "
         "rows are methods with their test accuracy at the last time. *In full*: labels that a "
-        "block finds get their whole score, not one message. Both ways of decomposing lose to plain "
-        "search here: at this K a block costs as much as the whole, and clusters of all 128 "
-        "coordinates still find what matters.",
+        "block finds get their whole score, not one message. Both designs lose to plain search at "
+        "equal time: in eight blocks an epoch costs five times as much or more. By epochs, scores "
+        "in full are ahead of plain search, and one message is not.",
         multiclass,
         page=YEN,
     ),
@@ -348,7 +348,8 @@ TABLES = [
         "Figure 3.6: multilabel, at equal CPU time",
         "The paper: WikiLSHTC, 325,000 labels and 1.8 million documents. Here: 6,000 records of "
         "`yso_en`, 20,578 labels, from weighted words by 100 hidden numbers, B = 4, an epoch by "
-        "sampling first. Share of 2,000 test records whose best label is theirs.",
+        "sampling first. Share of 2,000 test records whose best label is theirs. All have learnt "
+        "little by then, and differences of less than a point are within the bands.",
         multilabel,
         page=YEN,
     ),
@@ -359,7 +360,8 @@ TABLES = [
         "and reuters21578. Exact objective, lower is better. Searches are of K / 20 contexts, in "
         "one block (GD-MIPS) or four, after one pass of negative sampling. Hierarchical softmax is "
         "judged by its own distribution, negative sampling with the noise put back. *Sampled sums* "
-        "is what `SkipGram` does by default.",
+        "is what `SkipGram` does by default. With 4,000 words a pass over all contexts costs no "
+        "more than searches of K / 20 in four blocks.",
         words,
         page=YEN,
     ),
