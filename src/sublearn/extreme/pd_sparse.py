@@ -51,9 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["PDSparseClassifier"]
 
 _MOST_INT = 2**31 - 1  # the core counts passes with 32 bits
-#: Fewer rows have none to spare: with 50 or 100 rows of six sets the fit to all of them ranks
-#: better than the best pass on nine tenths on six and five of them, with 200 and 400 on three and
-#: two.
+#: Fewer have none to spare: with 50 or 100 rows of six sets the fit to all of them ranks better
+#: than the best pass on nine tenths on six and five of them, with 200 and 400 on three and two.
 _ROWS_TO_HOLD_OUT = 500
 
 
