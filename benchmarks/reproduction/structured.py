@@ -456,7 +456,7 @@ TABLES = [
         "Algorithm 3: visits to active factors only",
         "Binary labels and many factors, the case for which the paper has algorithm 3. Generated "
         "problems, with features of edges; `quality`: share of right labels, F1 of links for "
-        "alignment. The dual value is that of the last point, no bound as long as p and q disagree.",
+        "alignment. The dual value is that of the last point, no bound while p and q disagree.",
         active_factors,
         PAGE,
     ),
