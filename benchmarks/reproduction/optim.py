@@ -358,7 +358,7 @@ SOLVERS: Mapping[str, Mapping[str, Any]] = {
     "LHAC": RANDOM,
     "LHAC-L": {**RANDOM, "globalisation": "line_search", "rho": 1e-3},
     "LHAC, cyclic": {"budget": (0.1, 1.0)},
-    "lhac with column sizes (ours)": {"scaling": "sizes"},
+    "LHAC, cyclic, l(k) = 0.2 k + 1": {"budget": "linear"},
 }
 
 
