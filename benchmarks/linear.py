@@ -368,8 +368,8 @@ TABLES += [
     Table(
         "auto",
         'solver="auto" and the others',
-        "CPU seconds of a fit to a gap of 1e-6, the less of two; columns spread over so many powers "
-        "of ten.",
+        "CPU seconds of a fit to a gap of 1e-6, the less of two; columns spread over so many "
+        "powers of ten.",
         choices,
     ),
     Table("step", "A coordinate step of LHAC", "Without values and gradients.", step),
