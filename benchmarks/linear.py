@@ -9,6 +9,7 @@ F / F* - 1 at most 1e-3, 1e-6, 1e-9 counts. One thread, a process for each solve
 from __future__ import annotations
 
 import csv
+import itertools
 import lzma
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -308,6 +309,42 @@ def asked_lhac(X: Any, y: np.ndarray, l1: float, flag: bool) -> list[Any]:
     return [int(np.count_nonzero(found.x)), shown, found.n_iter, asked]
 
 
+SOLVERS = ("auto", "newton", "lhac", "interior_point")
+
+
+def shaped(n: int, p: int, density: float, spread: float, seed: int) -> Data:
+    """Normal entries, columns whose sizes spread over so many powers of ten."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, p, density, "csc", random_state=rng, data_rvs=rng.standard_normal)
+    X = X @ sp.diags(10 ** rng.uniform(-spread / 2, spread / 2, size=p))
+    z = X[:, : max(p // 20, 3)].sum(axis=1)
+    y = signs(np.ravel(z) + np.std(z) * rng.logistic(size=n) / 3 > 0)
+    return (np.asfortranarray(X.toarray()) if density == 1 else sp.csc_matrix(X)), y
+
+
+def choices(bench: Bench) -> Figures:
+    """CPU seconds of each solver to its tolerance, and of "auto" beside the best of them."""
+    shapes = itertools.product(
+        bench.size((300, 3_000), (60, 100)), bench.size((100, 2_000), (20, 50)), (0.05, 1.0),
+        (0.0, 2.0), (0.1, 0.003), (False, True),
+    )  # fmt: skip
+    rows: list[list[Cell]] = []
+    for n, p, density, spread, share, has_intercept in bench.some(shapes, 4):
+        X, y = shaped(n, p, density, spread, bench.seed)
+        times = []
+        for solver in SOLVERS:
+            model = SparseLogisticRegression(
+                share * l1_max(X, y), solver=solver, fit_intercept=has_intercept
+            )
+            laps = [cpu_timed(partial(model.fit, X, y))[1] for _ in range(2)]
+            times.append(min(laps))
+        ratio = times[0] / min(times)
+        rows.append([n, p, density, spread, share, str(has_intercept), *times, ratio])
+    columns = {"rows": ",d", "columns": ",d", "density": "g", "spread": "g", "l1 / l1 max": "g"}
+    columns |= {"intercept": ""} | {f"s, {name}": ".4f<" for name in SOLVERS}
+    return Figures(columns | {"auto / best": ".2f<"}, rows)
+
+
 SETS: Mapping[str, tuple[str, Callable[[Path, int], Data]]] = {
     "a9a": ("a9a: 32,561 rows, 123 features, sparse", a9a),
     "basehock": ("basehock: 1,993 rows, 4,862 features, sparse", basehock),
@@ -327,6 +364,13 @@ TABLES += [
         "LHAC with and without an active set",
         "CPU seconds of `lhac` to a relative gap of 1e-6; steps are its iterations.",
         active_set,
+    ),
+    Table(
+        "auto",
+        'solver="auto" and the others',
+        "CPU seconds of a fit to a gap of 1e-6, the less of two; columns spread over so many "
+        "powers of ten.",
+        choices,
     ),
     Table("step", "A coordinate step of LHAC", "Without values and gradients.", step),
 ]

@@ -230,8 +230,8 @@ def test_random_coordinates_keep_the_rate_in_the_mean():
         (lambda: GroupNorm([0, 0], [1.0, 2.0]), r"GroupNorm\.weights must be"),
         (lambda: TreeNorm([1, 0], 1.0), r"must be a forest"),
         (lambda: NuclearNorm((0, 2), 1.0), r"NuclearNorm\.shape must be"),
-        (lambda: Mcp(0.1, 0.5), r"Mcp\.gamma must be a number above 1"),
-        (lambda: Scad(0.1, 2.0), r"Scad\.gamma must be a number above 2"),
+        (lambda: Mcp(0.1, 0.5), r"Mcp\.gamma must be a number in \(1"),
+        (lambda: Scad(0.1, 2.0), r"Scad\.gamma must be a number in \(2"),
         (lambda: ProximalSettings(inner="newton"), r"ProximalSettings\.inner must be"),
         (lambda: ProximalSettings(delta=1.0), r"ProximalSettings\.delta must be"),
     ],
@@ -245,6 +245,11 @@ def test_coordinate_descent_is_for_separable_penalties():
     settings = ProximalSettings(inner="random")
     with pytest.raises(ParameterError, match=r"inner must be 'auto', 'ista' or 'fista'"):
         proximal_quasi_newton(smooth(), np.zeros(N), GroupNorm(GROUPS, 0.1), settings=settings)
+
+
+def test_refuses_what_cannot_be_called():
+    with pytest.raises(ParameterError, match=r"proximal_quasi_newton\.objective must be callable"):
+        proximal_quasi_newton(3.0, np.zeros(N), Separable(N, 0.1))
 
 
 def test_refuses_a_start_outside_the_domain():

@@ -13,7 +13,7 @@ from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.interruption import aside
 from sublearn.optim.linear_input import check_levels, check_numbers, refusal
-from sublearn.validation import NonNegative, check_argument
+from sublearn.validation import Interval, NonNegative, check_argument
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -343,6 +343,5 @@ class Scad(Mcp):
 
 def _concave(who: str, l1: float, gamma: float, least: float) -> tuple[float, float]:
     check_argument(f"{who}.l1", l1, NonNegative(float))
-    if not (np.isscalar(gamma) and np.isfinite(float(gamma)) and float(gamma) > least):
-        raise refusal(who, "gamma", f"be a number above {least:g}", gamma)
+    check_argument(f"{who}.gamma", gamma, Interval(float, least, np.inf, "neither"))
     return float(l1), float(gamma)

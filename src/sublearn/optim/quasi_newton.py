@@ -17,7 +17,7 @@ from sublearn.errors import ParameterError
 from sublearn.fitting.progress import Progress
 from sublearn.interruption import check
 from sublearn.optim.lhac import InnerBudget, LhacSolution, passes_at
-from sublearn.optim.linear_input import check_numbers
+from sublearn.optim.linear_input import check_numbers, refusal
 from sublearn.optim.penalties import Proximal, Separable
 from sublearn.trace import Callback, Status, Trace, watch
 from sublearn.typing import Seed
@@ -254,7 +254,13 @@ class _Run:
         self, objective: object, start: np.ndarray, penalty: Proximal,
         settings: ProximalSettings, tol: float, max_iter: int,
     ):  # fmt: skip
-        self.function = getattr(objective, "value_and_gradient", objective)
+        function: object = getattr(objective, "value_and_gradient", objective)
+        if not callable(function):
+            raise refusal(
+                "proximal_quasi_newton", "objective",
+                "be callable, compiled or have value_and_gradient", objective,
+            )  # fmt: skip
+        self.function = function
         self.bound_of = getattr(objective, "lower_bound", None)
         self.penalty, self.settings, self.tol, self.max_iter = penalty, settings, tol, max_iter
         self.x = start
