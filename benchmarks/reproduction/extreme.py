@@ -280,8 +280,8 @@ def generated(name: str, size: Documents) -> Problem:
 
 SEARCHED = [
     SECTOR, BIBTEX, RCV1,
-    generated("documents, K 2,000", replace(wide(2_000, 4_000, 10_000), words_per_document=90)),
-    Problem("dense, D 100, K 2,000", lambda d, seed: dense_rows(2_000, 100, 2_000, seed), ""),
+    generated("documents, K 500", replace(wide(500, 1_000, 5_000), words_per_document=60)),
+    Problem("dense, D 50, K 1,000", lambda d, seed: dense_rows(1_000, 50, 1_000, seed), ""),
 ]  # fmt: skip
 
 
