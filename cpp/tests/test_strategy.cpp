@@ -151,10 +151,11 @@ TEST(l2_belongs_to_the_gradient_that_the_sets_compare) {
   penalty.l1 = l1;
   Ids active;
   ActiveCounts counts =
-      ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active);
+      ActiveChooser().choose({.strategy = LhacStrategy::standard}, penalty, x, gradient, active);
   CHECK(counts.z1 == 0 && counts.z2 == 2);
   penalty.l2 = 0.5;
-  counts = ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active);
+  counts =
+      ActiveChooser().choose({.strategy = LhacStrategy::standard}, penalty, x, gradient, active);
   CHECK(counts.z1 == 1 && counts.z2 == 1);
 }
 
@@ -174,5 +175,7 @@ TEST(coordinates_without_a_kink_are_in_z2_wherever_they_are) {
   }
   penalty.lower = 0.0;  // a bound at 0 is a kink
   Ids active;
-  CHECK(ActiveChooser().choose(LhacStrategy::standard, penalty, x, gradient, active).z2 == 1);
+  CHECK(ActiveChooser()
+            .choose({.strategy = LhacStrategy::standard}, penalty, x, gradient, active)
+            .z2 == 1);
 }
