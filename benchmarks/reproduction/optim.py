@@ -398,8 +398,7 @@ TABLES: list[Table] = [
     table(
         "figure_5_7",
         "Figures 5.7 and 5.8: sparse logistic regression",
-        "LIBLINEAR's method is CD2, ours here; slices cannot be had. With independent draws "
-        "LHAC ends at its start on west.",
+        "LIBLINEAR's method is CD2, ours here; slices cannot be had.",
         logistic,
     ),
 ]

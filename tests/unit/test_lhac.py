@@ -487,6 +487,18 @@ def test_any_order_of_the_coordinates_reaches_the_optimum(strategy, shuffle):
     assert found.certificate <= 1e-8
 
 
+def test_independent_draws_begin_anew_when_a_model_is_refused():
+    """They leave coordinates out, which would stay at the point of the weaker model."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30, 60)) * 100 + 300 * rng.normal(size=60)
+    objective = linear_objective(X, np.sign(rng.normal(size=30)))
+    settings = LhacSettings(
+        globalisation="prox", shuffle="independent", random_state=0, budget=(0.1, 1.0)
+    )
+    found = lhac(objective, np.zeros(60), 0.03, settings=settings, tol=1e-6)
+    assert found.certificate <= 1e-6  # it ended where it began
+
+
 def test_an_absolute_epsilon_stops_where_nothing_violates_by_as_much():
     """What table 5.3 of the thesis shows of STD-EPA: it does not get on."""
     X, y, _ = badly_scaled()

@@ -259,6 +259,8 @@ class Lhac {
     double half_mu = least_half_mu();
     for (int trial = 0; trial < kMostTrials; ++trial) {
       if (is_prox || trial == 0) {
+        // Draws that leave coordinates out would leave them at a point of a weaker model.
+        if (trial > 0 && settings_.is_independent) prepare_model(x);
         model_.set_half_mu(half_mu);
         descend(n_passes);
       }
