@@ -79,7 +79,7 @@ def _log_scale(low: float, high: float, n_ticks: int) -> Scale:
         ticks = [t for t in ticks if low <= t <= high]
         if len(ticks) <= n_ticks:
             break
-    ticks = ticks[:: -(-len(ticks) // n_ticks)]
+    ticks = ticks[:: max(1, -(-len(ticks) // n_ticks))]
     return Scale(low, high, tuple(ticks) if len(ticks) > 1 else _round_values(low, high, 3), True)
 
 
