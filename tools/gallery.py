@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
 KEPT, FILES, PAGE = GALLERY / "gallery.json", GALLERY / "files", GALLERY / "index.md"
 WIDTH = 900  # pixels of a kept picture
-LIMIT = 900  # seconds of an example
+LIMIT = 300  # seconds of an example
 
 #: The page: headings, and the examples below each, in the order in which a reader may like them.
 SECTIONS = {

@@ -32,7 +32,6 @@ from sublearn.cli.options import (
 )
 from sublearn.execution import asked_for
 from sublearn.kinds.base import Form, Kind, Lesson, Refused
-from sublearn.parts import solve_part
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -397,6 +396,8 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) 
 
 
 def _learn_part(text: str, estimator: BaseEstimator, lesson: Lesson, model: Path) -> JsonObject:
+    from sublearn.parts import solve_part
+
     number, n_parts = part_of(text)
     with solve_part(number, n_parts) as part:
         estimator.fit(*lesson.arguments)

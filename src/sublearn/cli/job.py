@@ -8,9 +8,7 @@ from pathlib import Path
 import typer
 
 from sublearn.errors import ModelFileError
-from sublearn.io.files import write_atomically
 from sublearn.kinds.base import Refused
-from sublearn.parts import parse_part
 from sublearn.typing import JsonObject
 
 __all__ = ["keep_call", "part_of", "recall"]
@@ -21,6 +19,8 @@ _NOT_KEPT = ("data", "model", "part", "quiet", "json")  # of this process alone
 
 def part_of(text: str) -> tuple[int, int]:
     """The numbers of `--part 3/100`."""
+    from sublearn.parts import parse_part
+
     found = parse_part(text)
     if found is None or not 1 <= found[0] <= found[1]:
         raise Refused("--part", f"must be K/N with 1 <= K <= N, such as 3/100, got {text}")
@@ -29,6 +29,8 @@ def part_of(text: str) -> tuple[int, int]:
 
 def keep_call(folder: Path, method: str, data: Path, context: typer.Context) -> None:
     """Write the method, the data file and the options of this command into the folder."""
+    from sublearn.io.files import write_atomically
+
     call = {"method": method, "data": str(data.resolve()), "options": _words(context)}
     with write_atomically(folder / "call.json") as stream:
         stream.write(json.dumps(call, indent=1).encode())

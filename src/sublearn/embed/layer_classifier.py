@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
+from sublearn.embed.blas_threads import blas_threads
 from sublearn.embed.distances import METRIC_LOSSES, lifted_queries, lifted_rows
 from sublearn.embed.label_index import LabelIndex
 from sublearn.embed.label_search import LAYER_RULES, LabelSearch
@@ -396,7 +397,8 @@ class LayerClassifier(LabelClassifier, BaseEstimator, abc.ABC, Generic[_Rows]):
         trace = Trace(dict(zip(_COLUMNS[: len(columns)], columns, strict=True)))
         solution = Solution(Status.MAX_ITER, objective, certificate, self.n_iter_, trace)
         self._keep_solution(solution, warns=False)
-        scores = self._index.scores(queries).ravel()
+        with blas_threads(1):  # a product's last digits depend on how it is shared
+            scores = (queries @ self._index.weights.T).ravel()
         self.threshold_ = _threshold(scores, max(len(labels.ids), 1))
 
     def _indexed(self, samples: np.ndarray) -> LabelIndex:
