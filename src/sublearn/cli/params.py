@@ -22,8 +22,9 @@ from sublearn.validation.params import (
     OrNone,
     Positive,
     Rule,
+    SettingsOf,
 )
-from sublearn.validation.settings import Settings, SettingsOf
+from sublearn.validation.settings import Settings
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

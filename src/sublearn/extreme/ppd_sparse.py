@@ -37,7 +37,6 @@ from sublearn.extreme.ppd_solve import learn_more, solve_one_part, solve_parts
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
-from sublearn.optim.linear_input import NameOr
 from sublearn.parts import Join, Part, PartDone
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
@@ -56,6 +55,7 @@ from sublearn.validation import (
     EncodedLabels,
     InstanceOf,
     LabelKind,
+    NameOr,
     NonNegative,
     OneOf,
     OrNone,

@@ -16,8 +16,8 @@ from sublearn.io.bundle import Bundle, load_bundle, save_bundle
 from sublearn.io.fields import Fields, Strings, check_fields, take_parts
 from sublearn.io.state import pack_state, unpack_state
 from sublearn.typing import PathLike, State
-from sublearn.validation.params import Rule, check_params
-from sublearn.validation.settings import Settings, SettingsOf
+from sublearn.validation.params import Rule, SettingsOf, check_params
+from sublearn.validation.settings import Settings
 
 __all__ = [
     "MODELS",

@@ -13,12 +13,11 @@ from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, RowNumbers, Targets
-from sublearn.optim.linear_input import NameOr
 from sublearn.optim.linear_problem import Penalty
 from sublearn.optim.row_losses import Huber, KinkedLoss, Loss, Poisson, Quantile, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
-from sublearn.validation import Boolean, Rule, check_sample_weight
+from sublearn.validation import Boolean, NameOr, Rule, check_sample_weight
 from sublearn.validation.design import check_targets, says_if_vanishing
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +10,6 @@ from sklearn.utils import check_array
 from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.typing import Matrix, MatrixLike
-from sublearn.validation import OneOf, Settings, SettingsOf
 from sublearn.validation.design import says_if_vanishing
 from sublearn.validation.sparse import check_layout
 from sublearn.validation.values import as_native, refuse_large, show
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
-    "NameOr",
     "check_features",
     "check_levels",
     "check_numbers",
@@ -30,34 +26,6 @@ __all__ = [
     "compiled_penalty",
     "refusal",
 ]
-
-
-@dataclass(frozen=True)
-class NameOr(SettingsOf):
-    """One of a few names, or settings that stand for one of them with other values."""
-
-    names: tuple[str, ...]
-    others: tuple[type[Settings], ...] = ()
-
-    @property
-    def kinds(self) -> tuple[type[Settings], ...]:
-        """Classes of settings."""
-        return (self.kind, *self.others)
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` obeys the rule."""
-        return isinstance(value, self.kinds) or OneOf(*self.names).accepts(value)
-
-    def restored(self, value: object) -> object:
-        """What a file holds of such a parameter, as it was given."""
-        for kind in self.kinds:
-            if isinstance(value, Mapping) and set(value) == {one.name for one in fields(kind)}:
-                return kind(**value)
-        return value
-
-    def __str__(self) -> str:
-        *parts, last = [*map(repr, self.names), *(f"a {kind.__name__}" for kind in self.kinds)]
-        return f"{', '.join(parts)} or {last}"
 
 
 def refusal(who: str, name: str, must: str, value: object) -> ParameterError:

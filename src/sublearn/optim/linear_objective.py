@@ -8,7 +8,6 @@ import numpy as np
 
 from sublearn import _core
 from sublearn.optim.linear_input import (
-    NameOr,
     check_features,
     check_row_weights,
     check_targets,
@@ -16,7 +15,7 @@ from sublearn.optim.linear_input import (
 )
 from sublearn.optim.row_losses import Huber, compiled_name
 from sublearn.typing import Matrix, MatrixLike
-from sublearn.validation import as_n_threads, check_argument
+from sublearn.validation import NameOr, as_n_threads, check_argument
 from sublearn.validation.values import is_int64
 
 if TYPE_CHECKING:

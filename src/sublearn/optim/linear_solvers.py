@@ -11,7 +11,6 @@ import numpy as np
 from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.optim.linear_input import (
-    NameOr,
     check_features,
     check_levels,
     check_numbers,
@@ -29,6 +28,7 @@ from sublearn.validation import (
     WATCH_RULES,
     Boolean,
     JobCount,
+    NameOr,
     NonNegative,
     OneOf,
     OrNone,

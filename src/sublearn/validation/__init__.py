@@ -24,6 +24,7 @@ from sublearn.validation.params import (
     InstanceOf,
     Interval,
     JobCount,
+    NameOr,
     NonNegative,
     OneOf,
     OneOfOrNone,
@@ -31,6 +32,7 @@ from sublearn.validation.params import (
     Positive,
     RandomState,
     Rule,
+    SettingsOf,
     Verbosity,
     as_n_threads,
     as_seed,
@@ -39,7 +41,7 @@ from sublearn.validation.params import (
     check_arguments,
     check_params,
 )
-from sublearn.validation.settings import Settings, SettingsOf
+from sublearn.validation.settings import Settings
 from sublearn.validation.weights import check_sample_weight
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "Interval",
     "JobCount",
     "LabelKind",
+    "NameOr",
     "NonNegative",
     "OneOf",
     "OneOfOrNone",

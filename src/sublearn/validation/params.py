@@ -15,8 +15,8 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypeGuard
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,6 +24,9 @@ from sklearn.base import BaseEstimator
 from sublearn.errors import ParameterError
 from sublearn.typing import Seed
 from sublearn.validation.values import is_finite_number, is_int64, show
+
+if TYPE_CHECKING:
+    from sublearn.validation.settings import Settings
 
 __all__ = [
     "EARLY_STOPPING",
@@ -37,6 +40,7 @@ __all__ = [
     "InstanceOf",
     "Interval",
     "JobCount",
+    "NameOr",
     "NonNegative",
     "OneOf",
     "OneOfOrNone",
@@ -44,6 +48,7 @@ __all__ = [
     "Positive",
     "RandomState",
     "Rule",
+    "SettingsOf",
     "Verbosity",
     "as_n_threads",
     "as_seed",
@@ -221,6 +226,52 @@ class OneOfOrNone(OrNone):
 
     def __init__(self, *options: str):
         super().__init__(OneOf(*options))
+
+
+@dataclass(frozen=True)
+class SettingsOf(Rule):
+    """Settings of one class, or None for its defaults."""
+
+    kind: type[Settings]
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return value is None or isinstance(value, self.kind)
+
+    def restored(self, value: object) -> object:
+        """What a file holds of such a parameter, as it was given."""
+        return self.kind(**value) if isinstance(value, Mapping) else value
+
+    def __str__(self) -> str:
+        return f"an instance of {self.kind.__name__} or None"
+
+
+@dataclass(frozen=True)
+class NameOr(SettingsOf):
+    """One of a few names, or settings that stand for one of them with other values."""
+
+    names: tuple[str, ...]
+    others: tuple[type[Settings], ...] = ()
+
+    @property
+    def kinds(self) -> tuple[type[Settings], ...]:
+        """Classes of settings."""
+        return (self.kind, *self.others)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        return isinstance(value, self.kinds) or OneOf(*self.names).accepts(value)
+
+    def restored(self, value: object) -> object:
+        """What a file holds of such a parameter, as it was given."""
+        for kind in self.kinds:
+            if isinstance(value, Mapping) and set(value) == {one.name for one in fields(kind)}:
+                return kind(**value)
+        return value
+
+    def __str__(self) -> str:
+        *parts, last = [*map(repr, self.names), *(f"a {kind.__name__}" for kind in self.kinds)]
+        return f"{', '.join(parts)} or {last}"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import ClassVar, TypeVar
 
 from sublearn.validation.params import Rule, check_params
 
-__all__ = ["Settings", "SettingsOf"]
+__all__ = ["Settings"]
 
 _Settings = TypeVar("_Settings", bound="Settings")
 
@@ -40,21 +40,3 @@ class Settings:
     def to_dict(self) -> dict[str, object]:
         """The fields as JSON values, for a file."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class SettingsOf(Rule):
-    """Settings of one class, or None for its defaults."""
-
-    kind: type[Settings]
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` obeys the rule."""
-        return value is None or isinstance(value, self.kind)
-
-    def restored(self, value: object) -> object:
-        """What a file holds of such a parameter, as it was given."""
-        return self.kind(**value) if isinstance(value, Mapping) else value
-
-    def __str__(self) -> str:
-        return f"an instance of {self.kind.__name__} or None"
