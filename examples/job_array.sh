@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A job array without a scheduler of our own: each task trains a share of the labels.
 #
-#   sbatch --array=1-100 --mem=8G --time=2:00:00 examples/job_array.sh records.tsv tags.model
+#   sbatch --array=1-100 --mem=8G --time=2:00:00 examples/job_array.sh records.tsv tags.model --analyzer word
 #   sublearn join tags.model          # when all tasks are done; says which are missing, if any
 #
-# A task that failed is run again alone: sbatch --array=17 examples/job_array.sh records.tsv tags.model
+# A task that failed is run again alone, told how many there were:
+#   PARTS=100 sbatch --array=17 examples/job_array.sh records.tsv tags.model --analyzer word
 # Without SLURM, on one machine:
 #   for k in 1 2 3 4; do SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_COUNT=4 examples/job_array.sh records.tsv tags.model & done
 #   wait && sublearn join tags.model

@@ -164,7 +164,9 @@ _HEAD = """<!-- Written by tools/gallery.py; do not edit. -->
 # Gallery
 
 Every picture is drawn by a script of about a page that you can run, read and change. Times are
-those of one thread of a small machine."""
+those of one thread of a small machine. An example on data that does not come with the package
+looks for a folder of its name in the folder that the variable SUBLEARN_DATA names; without it, it
+says so and ends."""
 
 
 def _entry(example: Example, kept: dict[str, object]) -> str:

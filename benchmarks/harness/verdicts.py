@@ -29,9 +29,10 @@ def verdict(
 
 
 def counts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many cells of some rows hold each verdict."""
+    """How many cells of some rows hold each verdict, alone or with a reason after a colon."""
     cells = [cell for record in records for cell in record["cells"] if isinstance(cell, str)]
-    return {word: cells.count(word) for word in VERDICTS}
+    words = [cell.partition(":")[0] for cell in cells]
+    return {word: words.count(word) for word in VERDICTS}
 
 
 def in_words(found: Mapping[str, int]) -> str:

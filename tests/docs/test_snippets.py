@@ -69,7 +69,7 @@ def folder_with_data(tmp_path, monkeypatch):
         words = rng.random((n_rows, 22)) * (rng.random((n_rows, 22)) < 0.2)
         save_xmc(tmp_path / name, np.hstack([labels, words]), labels)
     records = "".join(f"{tag}\t{tag} again, text {n}\n" for n in range(8) for tag in "abc")
-    for name in ("records.tsv", "new.tsv"):
+    for name in ("records.tsv", "new.tsv", "checked.tsv"):
         (tmp_path / name).write_text(records)
     (tmp_path / "network.uai").write_text("MARKOV 2 2 3 1 2 0 1\n6 0.1 0.5 0.4 0.3 0.0 0.7\n")
     (tmp_path / "network.uai.evid").write_text("1 0 0\n")

@@ -61,7 +61,8 @@ def recall(folder: Path) -> tuple[str, Path, list[str]]:
     file = folder / "call.json"
     if not file.is_file():
         raise ModelFileError(
-            f"{file}: no such file; `sublearn fit --part K/N` writes it when a part is done"
+            f"{file}: no such file; `sublearn fit --part K/N` writes it when a part is done, and a "
+            "join that succeeds removes it"
         )
     try:
         if file.stat().st_size > _MOST_BYTES:

@@ -85,7 +85,8 @@ class Explanation:
         for name, part, c in rows:
             lines.append(f"  {part:+.4f}  {name:<{width}}  {c.value:.4g} x {c.weight:+.4g}")
         if self.n_others:
-            lines.append(f"  {self.others:+.4f}  ({self.n_others} other features)")
+            what = "feature" if self.n_others == 1 else "features"
+            lines.append(f"  {self.others:+.4f}  ({self.n_others} other {what})")
         lines.append(f"  {self.bias:+.4f}  (bias)")
         return "\n".join(lines)
 
