@@ -27,6 +27,7 @@ from sublearn.execution import asking_for
 from sublearn.validation.values import is_int64, show
 
 __all__ = [
+    "MOST_PARTS",
     "Join",
     "Part",
     "PartDone",
@@ -36,6 +37,7 @@ __all__ = [
     "solve_part",
 ]
 
+MOST_PARTS = 10**6
 _NO_FIT = "a fit with a model_path must be inside of the with statement, got none"
 
 
@@ -74,6 +76,10 @@ class Part:
                 raise ParameterError(
                     f"solve_part.{name} must be an integer from 1 on, got {show(value)}"
                 )
+        if self.n_parts > MOST_PARTS:
+            raise ParameterError(
+                f"solve_part.n_parts must be at most {MOST_PARTS:,}, got {self.n_parts}"
+            )
         if self.number > self.n_parts:
             raise ParameterError(
                 f"solve_part.number must be at most n_parts = {self.n_parts}, got {self.number}"

@@ -125,6 +125,7 @@ def test_methods_without_parts_have_no_such_option(sublearn, texts, tmp_path):
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", "[" * 9999, '{"method": "text", "data": "x", "options": ["a"]}',
+     '{"method": "text", "data": "x", "options": ["--model=elsewhere"]}',
      '{"method": 1, "data": "x", "options": []}', '{"method": "text", "data": "x", "options": 5}'],
 )  # fmt: skip
 def test_refuses_a_call_that_is_none(sublearn, tmp_path, text):
@@ -140,3 +141,32 @@ def test_refuses_a_model_without_parts(sublearn, tmp_path):
     assert "call.json: no such file; `sublearn fit --part K/N` writes it" in " ".join(
         done.err.split()
     )
+
+
+def test_refuses_parts_of_another_call(sublearn, texts, tmp_path):
+    model = tmp_path / "tags.model"
+    assert sublearn(*call(texts, model, 1)).code == 0
+    done = sublearn(*call(texts, model, 2), "--bits", "8")
+    assert done.code == 2
+    assert "needs the same call for all parts, got other options" in " ".join(done.err.split())
+
+
+def test_a_call_of_a_method_without_parts_is_refused(sublearn, tmp_path):
+    (tmp_path / "m.parts").mkdir()
+    (tmp_path / "rows.svm").write_text("1 1:1\n2 2:1\n" * 10)
+    words = f'{{"method": "pd-sparse", "data": "{tmp_path}/rows.svm", "options": []}}'
+    (tmp_path / "m.parts" / "call.json").write_text(words)
+    done = sublearn("join", tmp_path / "m")
+    assert "must be one that is fitted in parts, got pd-sparse" in " ".join(done.err.split())
+
+
+def test_parts_of_standard_input_are_joined_with_data(sublearn, texts, whole, tmp_path):
+    model = tmp_path / "tags.model"
+    for number in range(1, N_PARTS + 1):
+        command = command_line(*call("-", model, number))
+        with texts.open() as lines:
+            subprocess.run(command, stdin=lines, env=environment(), check=True)
+    done = sublearn("join", model, "-q")
+    assert "DATA: must be given: the parts read it from standard input" in done.err
+    assert sublearn("join", model, texts, "-q").code == 0
+    assert weights(model) == whole

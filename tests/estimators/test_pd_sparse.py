@@ -480,3 +480,25 @@ def test_refuses_weights_whose_sum_is_not_finite():
         solver().fit(X, y, sample_weight=np.full(X.shape[0], 1e308))
     with pytest.raises(ParameterError, match=words):
         solver(C=1e300).fit(X, y, sample_weight=np.full(X.shape[0], 1e90))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_label_loses_its_last_row_to_the_held_out_ones():
+    rng = np.random.default_rng(0)
+    y = np.concatenate([np.arange(450), np.zeros(50, dtype=int)])
+    X = np.eye(450)[y] + 0.01 * rng.normal(size=(500, 450))
+    model = PDSparseClassifier(random_state=0, max_iter=5).fit(X, y)
+    assert (np.diff(model.coef_.tocsr().indptr) > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_that_weigh_nothing_are_not_held_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 8)), rng.integers(0, 3, 600)
+    weight = np.zeros(600)
+    weight[rng.permutation(600)[:20]] = 1.0
+    kept = weight > 0
+    params = {"random_state": 0, "max_iter": 5}
+    model = PDSparseClassifier(**params).fit(X, y, sample_weight=weight)
+    alone = PDSparseClassifier(**params, early_stopping=False).fit(X[kept], y[kept])
+    assert model.coef_.nnz == alone.coef_.nnz > 0

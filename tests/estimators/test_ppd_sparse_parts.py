@@ -236,3 +236,15 @@ def test_the_plan_of_all_parts_is_one_file(path):
     folder = path.with_name("m.model.parts")
     assert (folder / "plan.json").read_bytes() == before
     assert json.loads((folder / "cut.json").read_text()) == {"n_parts": N_PARTS}
+
+
+def test_a_join_before_any_part_is_refused_and_leaves_the_folder_to_the_parts(path, whole):
+    with pytest.raises(ValueError, match="join_parts: every part must be there: none is beside"):
+        join(path)
+    solve(path, 1, 1)
+    assert content(join(path)) == whole
+
+
+def test_refuses_more_parts_than_a_million():
+    with pytest.raises(ParameterError, match="n_parts must be at most 1,000,000"):
+        Part(1, 10**9)

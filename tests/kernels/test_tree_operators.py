@@ -119,3 +119,13 @@ def test_refuses_bad_input(values, taxonomy, gamma, sentence):
 def test_refuses_weights_of_another_shape():
     with pytest.raises(ValueError, match="tree_reduce: phi must have shape"):
         tree_reduce(np.ones(9), FOREST, np.add, np.add, lambda e, p, u: e, phi=np.ones(4))
+
+
+def test_whole_numbers_become_what_operators_make_of_them():
+    taxonomy = Taxonomy([-1, 0, 0])
+    assert tree_map([1, 1, 1], taxonomy, np.multiply, above=0.5).tolist() == [0.5, 0.5, 0.5]
+    assert tree_map([2, 1, 3], taxonomy, np.divide).tolist() == [2.0, 0.5, 1.5]
+    rules = np.add, lambda e, r: e / 2, lambda e, phi, u: e / 2
+    whole, _ = tree_reduce([1, 1, 1], taxonomy, *rules)
+    floats, _ = tree_reduce([1.0, 1.0, 1.0], taxonomy, *rules)
+    assert whole.tolist() == floats.tolist()

@@ -255,3 +255,15 @@ def test_refuses_what_cannot_be_called():
 def test_refuses_a_start_outside_the_domain():
     with pytest.raises(ParameterError, match=r"init must be where"):
         proximal_quasi_newton(smooth(), np.ones(N), Separable(N, bounds=(0, 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("gradient", "words"),
+    [
+        (np.full(2, np.nan), "a finite gradient"),
+        (np.zeros(3), r"the shape of x, \(2,\), got \(3,\)"),
+    ],
+)
+def test_refuses_a_gradient_that_is_none(gradient, words):
+    with pytest.raises(ValueError, match=words):
+        proximal_quasi_newton(lambda x: (1.0, gradient), np.zeros(2), Separable(2, 0.1))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import OptionInfo
 
-from sublearn.cli.job import keep_call, part_of
+from sublearn.cli.job import call_of, check_call, keep_call, part_of
 from sublearn.cli.methods import METHODS, TEXT, Method
 from sublearn.cli.options import (
     FLAG,
@@ -379,11 +379,16 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) 
         values_of(params, options, is_quiet=bool(quiet), has_bar=learner.has_bar())
     )
     if part is not None or asked_for() is not None:
+        if not learner.can_part():
+            raise Refused("METHOD", f"must be one that is fitted in parts, got {learner.name}")
         learner.grow_at(estimator, model)
+        call = call_of(learner.name, data, context)
+    if part is not None:
+        check_call(Path(f"{model}.parts"), call)
     lesson = _read(learner, estimator, data, form, is_quiet=bool(quiet))
     if part is not None:
         figures = _learn_part(str(part), estimator, lesson, model)
-        keep_call(Path(f"{model}.parts"), learner.name, data, context)
+        keep_call(Path(f"{model}.parts"), call)
         show_figures(figures, title=f"part {part} on {data.name}", json=bool(as_json),
                      quiet=bool(quiet))  # fmt: skip
         return

@@ -11,10 +11,13 @@ from sublearn.errors import ModelFileError
 from sublearn.kinds.base import Refused
 from sublearn.typing import JsonObject
 
-__all__ = ["keep_call", "part_of", "recall"]
+__all__ = ["call_of", "check_call", "keep_call", "part_of", "recall"]
+
+CALL, STANDARD_INPUT = "call.json", "standard-input"
 
 _MOST_BYTES = 2**20
-_NOT_KEPT = ("data", "model", "part", "quiet", "json")  # of this process alone
+_NOT_KEPT = ("data", "model", "part", "n_jobs", "quiet", "json")  # of this process alone
+_REFUSED = ("--model", "--part", "--quiet", "--json", "--help", "--help-all")
 
 
 def part_of(text: str) -> tuple[int, int]:
@@ -27,12 +30,36 @@ def part_of(text: str) -> tuple[int, int]:
     return found
 
 
-def keep_call(folder: Path, method: str, data: Path, context: typer.Context) -> None:
-    """Write the method, the data file and the options of this command into the folder."""
+def call_of(method: str, data: Path, context: typer.Context) -> JsonObject:
+    """The method, the data file and the options of this command."""
+    is_piped = data.stem.startswith(STANDARD_INPUT)  # its file is gone when the process ends
+    where = "" if is_piped else str(data.resolve())
+    return {"method": method, "data": where, "options": _words(context)}
+
+
+def check_call(folder: Path, call: JsonObject) -> None:
+    """Refuse a call that is not that of the parts which are done."""
+    if not (folder / CALL).is_file():
+        return
+    method, data, options = recall(folder)
+    known = {"method": method, "data": data, "options": options}
+    other = [name for name in call if call[name] != known[name]]
+    if other:
+        raise Refused(
+            "--part",
+            f"needs the same call for all parts, got other {' and '.join(other)} than those in "
+            f"{folder / CALL}; remove {folder} to start again",
+        )
+
+
+def keep_call(folder: Path, call: JsonObject) -> None:
+    """Write the call beside the parts, unless they were joined meanwhile."""
     from sublearn.io.files import write_atomically
 
-    call = {"method": method, "data": str(data.resolve()), "options": _words(context)}
-    with write_atomically(folder / "call.json") as stream:
+    check_call(folder, call)
+    if not folder.is_dir():
+        return
+    with write_atomically(folder / CALL) as stream:
         stream.write(json.dumps(call, indent=1).encode())
 
 
@@ -46,19 +73,20 @@ def _words(context: typer.Context) -> list[str]:
         if isinstance(value, bool):
             words.append(param.opts[0] if value else param.secondary_opts[0])
         else:
-            words.append(f"{param.opts[0]}={value}")
+            is_file = isinstance(value, (str, Path)) and Path(value).is_file()
+            words.append(f"{param.opts[0]}={Path(str(value)).resolve() if is_file else value}")
     return words
 
 
-def recall(folder: Path) -> tuple[str, Path, list[str]]:
-    """Method, data file and options that `keep_call` wrote.
+def recall(folder: Path) -> tuple[str, str, list[str]]:
+    """Method, data file ("" for standard input) and options that `keep_call` wrote.
 
     Raises
     ------
     ModelFileError
         If there is no such file, or it is none.
     """
-    file = folder / "call.json"
+    file = folder / CALL
     if not file.is_file():
         raise ModelFileError(
             f"{file}: no such file; `sublearn fit --part K/N` writes it when a part is done, and a "
@@ -72,11 +100,13 @@ def recall(folder: Path) -> tuple[str, Path, list[str]]:
         raise ModelFileError(f"{file}: not the call of a fit in parts: {error}") from error
 
 
-def _checked(call: JsonObject) -> tuple[str, Path, list[str]]:
+def _checked(call: JsonObject) -> tuple[str, str, list[str]]:
     method, data, options = call["method"], call["data"], call["options"]
     if not isinstance(method, str) or not isinstance(data, str) or not isinstance(options, list):
         raise ValueError("method and data must be texts, options a list")
     for word in options:
         if not isinstance(word, str) or not word.startswith("--"):
             raise ValueError(f"options must begin with two dashes, got {word!r}")
-    return method, Path(data), options
+        if word.partition("=")[0] in _REFUSED:
+            raise ValueError(f"options must not hold {word.partition('=')[0]}")
+    return method, data, options

@@ -32,7 +32,7 @@ from sublearn.io.bundle import load_bundle, save_bundle
 from sublearn.io.files import flush_folder, write_atomically
 from sublearn.io.locks import hold_alone
 from sublearn.io.state import pack_state
-from sublearn.parts import Part
+from sublearn.parts import MOST_PARTS, Join, Part
 from sublearn.typing import JsonObject, PathLike, State
 from sublearn.validation import as_seed
 from sublearn.validation.values import is_int64
@@ -53,6 +53,7 @@ __all__ = [
 
 _PART_CLASS = "PPDSparseChunk"
 _REMOVALS = 20
+_PLAN = "plan.json"
 _MOST_PLAN_BYTES = 2**20
 _WINDOW = 2**24  # weights that are turned from label order to feature order at a time
 
@@ -103,15 +104,18 @@ def make_plan(
 
 @contextlib.contextmanager
 def open_journal(
-    model_path: PathLike, plan: JsonObject, seed: int, subject: str, part: Part | None = None
+    model_path: PathLike, plan: JsonObject, seed: int, subject: str, asked: object = None
 ) -> Iterator[FitJournal]:
     """The journal of a fit, which no other fit has open; `subject` heads the refusal.
 
-    The journal of a `part` is open to the other parts as well.
+    `asked` may be a part, whose journal is open to the other parts as well, or that they be joined,
+    for which there must be one.
     """
-    if part is not None:
-        yield FitJournal(model_path, plan, seed, n_parts=part.n_parts)
+    if isinstance(asked, Part):
+        yield FitJournal(model_path, plan, seed, n_parts=asked.n_parts)
         return
+    if isinstance(asked, Join) and not Path(f"{os.fspath(model_path)}.parts", _PLAN).exists():
+        raise ValueError(f"join_parts: every part must be there: none is beside {model_path}")
     with hold_alone(Path(f"{os.fspath(model_path)}.lock")) as is_ours:
         if not is_ours:
             raise ValueError(
@@ -150,7 +154,7 @@ class FitJournal:
 
     @property
     def _plan_file(self) -> Path:
-        return self.folder / "plan.json"
+        return self.folder / _PLAN
 
     def _begin(self, plan: JsonObject, seed: int) -> JsonObject:
         if plan["seed"] is None:
@@ -169,8 +173,9 @@ class FitJournal:
             raise ValueError(
                 "random_state must be an integer, the same for all parts of a fit, got none"
             )
+        has_plan = self._plan_file.exists()  # looked for first: it is written last
         cut = self.n_parts
-        if cut is None and self._plan_file.exists():
+        if cut is None and has_plan:
             raise ValueError(
                 f"model_path must not have the unfinished parts of a fit in one process beside it: "
                 f"{self.folder}; remove it to start again"
@@ -199,7 +204,7 @@ class FitJournal:
             found = json.loads(text)["n_parts"]
         except (FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
             return None
-        return found if is_int64(found) and found > 0 else None
+        return found if is_int64(found) and 0 < found <= MOST_PARTS else None
 
     def _resume(self, plan: JsonObject) -> JsonObject:
         found = _load_plan(self.folder)

@@ -112,7 +112,9 @@ class PDSparseClassifier(LinearLabelClassifier):
         for it: a fit that goes on to its certificate may rank worse than an early pass, on data
         with many labels a row even worse than no model. False ends by the certificate alone.
     validation_fraction : float, default=0.1
-        Share of the rows that `early_stopping` keeps away if `fit` gets no `eval_set`.
+        Share of the rows that `early_stopping` keeps away if `fit` gets no `eval_set`. The last row
+        of a label, and rows that weigh nothing, are not kept away; where that leaves too few, "auto"
+        keeps none away.
     refit : bool or "closed", default=False
         After the fit, solve again without l1 over the weights that are not zero, and return that
         model if it is better on the held-out rows. "closed" is section 4.3 as it is written: over
@@ -355,19 +357,28 @@ class PDSparseClassifier(LinearLabelClassifier):
         eval_set: EvalSet,
         seed: int,
     ) -> tuple[_Rows, np.ndarray, _Rows]:
-        """Training rows, their caps, and held-out rows (none of them without early stopping)."""
+        """Training rows, their caps, and held-out rows (none of them without early stopping).
+
+        A held-out row weighs something, and leaves training rows for each of its labels.
+        """
         if eval_set is not None:
             return (X, labels), caps, read_eval_set(eval_set, self, labels, X.dtype)
-        if not self._keeps_rows_away(X.shape[0]):
+        weighed = np.flatnonzero(caps > 0)
+        if not self._keeps_rows_away(len(weighed)):
             return (X, labels), caps, pick(X, labels, np.arange(0))
         if X.shape[0] < 2:
             raise ValueError(
                 f"{type(self).__name__}: X must have at least 2 samples for early_stopping, "
                 f"got n_samples = {X.shape[0]}"
             )
-        rows, held_out = split_rows(
-            X.shape[0], self.validation_fraction, np.random.default_rng(seed)
-        )
+        if len(weighed) < 2:
+            return (X, labels), caps, pick(X, labels, np.arange(0))
+        parts = split_rows(len(weighed), self.validation_fraction, np.random.default_rng(seed))
+        rows, held_out = _with_all_labels(labels.to_csr(), *(weighed[part] for part in parts))
+        is_ours_to_say = isinstance(self.early_stopping, str) and not self.refit
+        enough = min(len(parts[1]) // 2, _ROWS_TO_HOLD_OUT)
+        if is_ours_to_say and len(held_out) < enough:  # too few to judge a pass by
+            return (X, labels), caps, pick(X, labels, np.arange(0))
         return pick(X, labels, rows), caps[rows], pick(X, labels, held_out)
 
     def _solve(
@@ -435,3 +446,14 @@ class PDSparseClassifier(LinearLabelClassifier):
 
 _Rows = tuple[sp.csr_matrix, EncodedLabels]
 _Lists = tuple[np.ndarray, np.ndarray, np.ndarray]  # offsets, labels and weights by feature
+
+
+def _with_all_labels(
+    indicator: sp.csr_matrix, rows: np.ndarray, held_out: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Training and held-out rows, where the last row of a label is not held out."""
+    counts = np.bincount(indicator[rows].indices, minlength=indicator.shape[1])
+    is_last = indicator[held_out].astype(np.float64) @ (counts == 0).astype(np.float64) > 0
+    if not is_last.any():
+        return rows, held_out
+    return np.sort(np.concatenate([rows, held_out[is_last]])), held_out[~is_last]

@@ -497,7 +497,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
         journal: contextlib.AbstractContextManager[FitJournal | None] = contextlib.nullcontext()
         if self.model_path is not None:
             plan, subject = make_plan(self, data, start), f"{name}.model_path"
-            journal = open_journal(self.model_path, plan, settings["seed"], subject, part)
+            journal = open_journal(self.model_path, plan, settings["seed"], subject, asked)
         with journal as parts:
             if parts is not None:
                 settings["seed"] = parts.plan["seed"]

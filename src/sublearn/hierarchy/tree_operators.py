@@ -72,10 +72,17 @@ def tree_map(
     if above is not None:
         roots = np.flatnonzero(_parent_of(taxonomy) < 0)
         own = values[:, roots]
-        values[:, roots] = apply(own, np.full_like(own, above))
+        values = _with(values, roots, apply(own, np.full(own.shape, above)))
     for labels, parents in _levels_down(taxonomy):
-        values[:, labels] = apply(values[:, labels], values[:, parents])
+        values = _with(values, labels, apply(values[:, labels], values[:, parents]))
     return values[0] if is_single else values
+
+
+def _with(values: np.ndarray, labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Values with those of some labels replaced, of a type that holds what was found."""
+    values = values.astype(np.result_type(values, found), copy=False)
+    values[:, labels] = found
+    return values
 
 
 def tree_reduce(
@@ -143,11 +150,11 @@ def tree_reduce(
         own = values[:, labels]
         found = decide(own, *(other[:, labels] for other in others))
         rho = np.empty(values.shape, dtype=found.dtype) if rho is None else rho
-        rho[:, labels] = found
+        rho = _with(rho, labels, found)
         returned = second(own, found)
         for some in _one_child_each(parents):
             at = parents[some]
-            values[:, at] = first(returned[:, some], values[:, at])
+            values = _with(values, at, first(returned[:, some], values[:, at]))
     if rho is None:
         rho = values.copy()
     return (rho[0], values[0]) if is_single else (rho, values)

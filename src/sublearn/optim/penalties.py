@@ -191,7 +191,7 @@ class TreeNorm:
         self._graph = _core.LabelGraph(indptr, above[has_parent].astype(np.int32))
         self._order = np.asarray(self._graph.order())
         if len(self._order) < n:
-            raise ParameterError("TreeNorm.groups must be a forest, got a cycle")
+            raise ParameterError("TreeNorm.parents must be a forest, got a cycle")
         self._above = above
 
     def value(self, x: np.ndarray) -> float:

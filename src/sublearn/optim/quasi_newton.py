@@ -302,8 +302,19 @@ class _Run:
 
     def _ask(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         self.n_values += 1
-        value, gradient = self.function(x)
-        return float(value), np.ascontiguousarray(gradient, dtype=np.float64)
+        value, found = self.function(x)
+        gradient = np.ascontiguousarray(found, dtype=np.float64)
+        if gradient.shape != x.shape:
+            raise ValueError(
+                "proximal_quasi_newton.function must return a gradient of the shape of x, "
+                f"{x.shape}, got {gradient.shape}"
+            )
+        if np.isfinite(value) and not np.isfinite(gradient).all():
+            raise ValueError(
+                "proximal_quasi_newton.function must return a finite gradient where its value is "
+                "finite, got NaN or infinity"
+            )
+        return float(value), gradient
 
     def _record(self, begin: float) -> None:
         objective = self.loss + self.value

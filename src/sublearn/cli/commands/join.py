@@ -39,10 +39,13 @@ def command(model: Model, data: Data = None, quiet: Quiet = False, json: Json = 
     from sublearn.cli.commands.fit import make_group
     from sublearn.cli.fitting import find_method
     from sublearn.cli.job import recall
+    from sublearn.kinds.base import Refused
     from sublearn.parts import join_parts
 
     method, known, options = recall(Path(f"{model}.parts"))
     find_method(method)
+    if data is None and not known:
+        raise Refused("DATA", "must be given: the parts read it from standard input")
     words = [method, str(data or known), f"--model={model}", *options]
     words += ["--quiet"] * quiet + ["--json"] * json
     with join_parts():
