@@ -113,8 +113,8 @@ class PDSparseClassifier(LinearLabelClassifier):
         with many labels a row even worse than no model. False ends by the certificate alone.
     validation_fraction : float, default=0.1
         Share of the rows that `early_stopping` keeps away if `fit` gets no `eval_set`. The last row
-        of a label, and rows that weigh nothing, are not kept away; where that leaves too few, "auto"
-        keeps none away.
+        of a label, and rows that weigh nothing, are not kept away; where that leaves too few,
+        "auto" keeps none away.
     refit : bool or "closed", default=False
         After the fit, solve again without l1 over the weights that are not zero, and return that
         model if it is better on the held-out rows. "closed" is section 4.3 as it is written: over
