@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sublearn.errors import ParameterError
+from sublearn.interruption import Abandoned, Work
 from sublearn.latent import solve_boolean_quadratic, solve_max_cut
 from sublearn.latent.quadratic_form import FactoredForm, form_of_matrix
 from sublearn.latent.relaxation import Relaxation
@@ -128,6 +129,17 @@ def test_without_a_factorisation_the_shift_still_covers_the_least_eigenvalue():
 
 
 # --- how it goes -------------------------------------------------------------------------------
+
+
+def test_a_bound_is_given_up_when_nobody_waits_for_it():
+    problem = Relaxation(form_of_matrix(symmetric(30, 0)), None, "pm1")
+    problem.start(None, 5, 0)
+    _, multipliers = problem.evaluate()
+    work = Work()
+    with work.under_way():
+        work.abandon()
+        with pytest.raises(Abandoned):
+            problem.bound(multipliers)
 
 
 def test_the_relaxed_value_never_falls():

@@ -15,6 +15,7 @@ import scipy.linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sublearn import _core
+from sublearn.interruption import check
 from sublearn.latent.quadratic_form import QuadraticForm
 
 __all__ = ["Relaxation", "default_rank"]
@@ -96,6 +97,7 @@ class Relaxation:
         shift = max(0.0, -self._guess_least_eigenvalue(multipliers)) * 1.02 + margin
         is_proved = True
         for _ in range(_MOST_DOUBLINGS):
+            check()
             answer = self.form.is_dominated(multipliers + shift, self.scale, self.b)
             if answer is None:
                 shift, is_proved = self._careful_shift(multipliers) + margin, False
@@ -135,6 +137,7 @@ class Relaxation:
         basis[0] = _some_vector(n)
         k = 0
         for k in range(steps):
+            check()
             w = multipliers * basis[k] - self._times_lifted(basis[k])
             alpha[k] = basis[k] @ w
             for _ in range(2):  # once is not enough
@@ -154,9 +157,14 @@ class Relaxation:
         """
         top = 2.0 * float(np.abs(multipliers).max())
         accuracy = 1e-3 * _MATTERS * float(np.abs(multipliers).mean())
+
+        def times_mirrored(v: np.ndarray) -> np.ndarray:
+            check()
+            return (top - multipliers) * v + self._times_lifted(v)
+
         mirrored = LinearOperator(
             (len(multipliers),) * 2,
-            matvec=lambda v: (top - multipliers) * v + self._times_lifted(v),
+            matvec=times_mirrored,
             dtype=np.float64,
         )
         try:
