@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sublearn.io.models import MODELS
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import draw_choosing  # noqa: E402
 import draw_front  # noqa: E402
 import gallery  # noqa: E402
 
@@ -46,3 +49,19 @@ def test_the_picture_of_the_front_page_is_drawn_from_the_measured_table():
     assert drawn == (ROOT / "docs" / "pictures" / "front.svg").read_text(encoding="utf-8"), (
         "run python3 tools/draw_front.py docs/pictures/front.svg"
     )
+
+
+def test_the_picture_that_chooses_a_method_is_drawn_anew_and_leads_to_pages():
+    drawn = (ROOT / "docs" / "pictures" / "choosing.svg").read_text(encoding="utf-8")
+    assert drawn == draw_choosing.drawn(), (
+        "run python3 tools/draw_choosing.py docs/pictures/choosing.svg"
+    )
+    for answers in draw_choosing.QUESTIONS.values():
+        for answer in answers:
+            page = ROOT / "docs" / f"{answer.page}.md"
+            assert answer.method in page.read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"SparseNetwork"}))  # what deep_trim returns
+def test_the_page_that_chooses_a_method_names_every_class(name):
+    assert name in (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
