@@ -97,7 +97,8 @@ def _answer(answer: Answer, y: float, start: float) -> str:
         f'<text x="{LEFT}" y="{middle + 5:g}" font-size="{SIZE}">{escape(answer.case)}</text>'
         f'<a href="{answer.page}.md"><rect x="{box}" y="{middle - 14:g}" width="{METHOD + 40}" '
         f'height="28" rx="6" class="method"/><text x="{box + (METHOD + 40) / 2:g}" '
-        f'y="{middle + 5:g}" text-anchor="middle" font-size="{SIZE}">{escape(answer.method)}</text></a>'
+        f'y="{middle + 5:g}" text-anchor="middle" font-size="{SIZE}">{escape(answer.method)}</text>'
+        "</a>"
     )
 
 
