@@ -24,6 +24,8 @@ __all__ = [
     "ChainProblem",
     "Chains",
     "Split",
+    "blocks",
+    "encoded",
     "features",
     "primal",
     "split_tags",
@@ -206,7 +208,7 @@ def _rows(
 # --- readers --------------------------------------------------------------------------------------
 
 
-def _blocks(path: Path) -> Iterator[list[str]]:
+def blocks(path: Path) -> Iterator[list[str]]:
     """Lines between blank lines."""
     block: list[str] = []
     with lzma.open(path, "rt", encoding="utf-8") as lines:
@@ -223,7 +225,7 @@ def _blocks(path: Path) -> Iterator[list[str]]:
 def brown(folder: Path) -> Split:
     parts: tuple[list[Sentence], list[Sentence]] = ([], [])
     n_file = -1
-    for block in _blocks(folder / "brown.conll.xz"):
+    for block in blocks(folder / "brown.conll.xz"):
         if block[0].startswith("# file"):
             n_file += 1
             block = block[1:]
@@ -234,7 +236,7 @@ def brown(folder: Path) -> Split:
 
 def conll2000(folder: Path) -> Split:
     read = (
-        [[line.split() for line in block] for block in _blocks(folder / f"{part}.txt.xz")]
+        [[line.split() for line in block] for block in blocks(folder / f"{part}.txt.xz")]
         for part in ("train", "test")
     )
     return encoded(*read)
@@ -244,7 +246,7 @@ def universal(train: str, test: str) -> Callable[[Path], Split]:
     """Word and XPOS of CoNLL-U files, words as the tree has them."""
 
     def sentences(path: Path) -> Iterator[Sentence]:
-        for block in _blocks(path):
+        for block in blocks(path):
             rows = [line.split("\t") for line in block if not line.startswith("#")]
             yield [[row[1], row[4]] for row in rows if row[0].isdigit()]
 
@@ -255,15 +257,15 @@ def given(file: str) -> Callable[[Path], Split]:
     """Lines `tag j:v j:v`; the first 80 % of the sequences are learnt."""
 
     def load(folder: Path) -> Split:
-        blocks = [[line.split() for line in block] for block in _blocks(folder / file)]
-        tokens = [token for block in blocks for token in block]
+        sequences = [[line.split() for line in block] for block in blocks(folder / file)]
+        tokens = [token for block in sequences for token in block]
         pairs = [[part.split(":") for part in token[1:]] for token in tokens]
         indptr = np.concatenate([[0], np.cumsum([len(p) for p in pairs])])
         columns = np.array([int(j) for p in pairs for j, _ in p])
         values = np.array([float(v) for p in pairs for _, v in p], np.float32)
         X = sp.csr_matrix((values, columns, indptr))
-        lengths = np.array([len(block) for block in blocks])
-        cut = len(blocks) * 4 // 5
+        lengths = np.array([len(block) for block in sequences])
+        cut = len(sequences) * 4 // 5
         return _cut(X, np.array([token[0] for token in tokens]), lengths, np.arange(cut))
 
     return load

@@ -29,6 +29,7 @@ __all__ = [
     "gnd",
     "load_rows",
     "rcv1_subtree",
+    "stories",
 ]
 
 
@@ -224,12 +225,9 @@ def reuters(directory: Path) -> Rows:
     group_of = {t: g for g, topics in _REUTERS_GROUPS.items() for t in topics.split()}
     texts: dict[str, list[str]] = {"TRAIN": [], "TEST": []}
     labels: dict[str, list[list[str]]] = {"TRAIN": [], "TEST": []}
-    with tarfile.open(directory / "reuters21578" / "reuters21578.tar.xz") as archive:
-        for member in archive:
-            file = archive.extractfile(member)
-            for part, topics, body in _stories(file.read().decode("latin-1") if file else ""):
-                texts[part].append(body)
-                labels[part].append([f"{group_of.get(t, 'commodity')}/{t}" for t in topics])
+    for part, topics, body in stories(directory):
+        texts[part].append(body)
+        labels[part].append([f"{group_of.get(t, 'commodity')}/{t}" for t in topics])
     known = [path for own in labels["TRAIN"] for path in own]
     taxonomy = Taxonomy.from_paths(known, "/")
     words = TfidfVectorizer(sublinear_tf=True, min_df=2)
@@ -237,6 +235,14 @@ def reuters(directory: Path) -> Rows:
     seen = [[path for path in own if path in set(known)] for own in labels["TEST"]]
     Y, Y_test = taxonomy.encode(labels["TRAIN"]), taxonomy.encode(seen)
     return Rows(taxonomy, X, Y, X_test, Y_test).with_labels()
+
+
+def stories(directory: Path) -> Iterator[tuple[str, list[str], str]]:
+    """Part of the split, topics and text of the stories of Reuters-21578 that have topics."""
+    with tarfile.open(directory / "reuters21578" / "reuters21578.tar.xz") as archive:
+        for member in archive:
+            file = archive.extractfile(member)
+            yield from _stories(file.read().decode("latin-1") if file else "")
 
 
 def _stories(text: str) -> Iterator[tuple[str, list[str], str]]:
