@@ -114,7 +114,7 @@ def compared(bench: Bench, instance: Instance, solvers: Sequence[Entrant]) -> li
         instance.name, reference, score, bound if holds(bound, scores) else f"WRONG: {bound}",
         gap(ours), *(ours.figure(n) for n in ("fit_cpu_seconds", "cpu_seconds", "above_data_mb")),
         "other problem" if is_other else ahead(score, reference),
-        ahead(score, max(scores, default=None)), ", ".join(proven) or "nobody",
+        ahead(score, max(scores, default=None)), ", ".join(proven) or "none",
         part(ours, "found_by"), part(ours, "bounded_by"),
         *(cell(score, other) for other in others),
     ]  # fmt: skip
@@ -133,7 +133,7 @@ def is_proof(found: Outcome) -> bool:
 
 
 def holds(bound: float | None, scores: Sequence[float]) -> bool:
-    """Whether no assignment that somebody has scores more than our bound."""
+    """Whether no assignment at hand scores more than our bound."""
     if bound is None or not scores:
         return True
     return bound >= max(scores) - SAME * max(1.0, abs(max(scores)))

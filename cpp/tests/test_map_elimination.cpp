@@ -58,7 +58,7 @@ TEST(a_block_with_label_lists_stays_inside_them) {
     const Ids before = random_labels(rng, graph);
     Ids block{0, 1, 2, 3, 4, 5};
     LabelLists lists;
-    FactorGraph restricted = graph;  // other labels cost so much that nobody takes them
+    FactorGraph restricted = graph;  // other labels cost too much
     for (std::size_t i = 0; i < 6; ++i) {
       const index_t n_labels = graph.domain[i];
       const auto kept = static_cast<index_t>(rng.below(static_cast<std::uint32_t>(n_labels)));

@@ -381,7 +381,7 @@ void check_find_violators(std::size_t n_rows, std::size_t k, bool join_free, boo
     }
   }
   for (std::size_t s = 0; s < before.size(); ++s) {
-    CHECK((before[s].member & ~now.active[s].member) == 0);  // nobody leaves
+    CHECK((before[s].member & ~now.active[s].member) == 0);  // none leaves
   }
 }
 

@@ -107,7 +107,7 @@ _current: ContextVar[Work | None] = ContextVar("sublearn_work", default=None)
 
 
 def check() -> None:
-    """Raise `Abandoned` if nobody waits any more for what this thread does."""
+    """Raise `Abandoned` once the work of this thread is no longer wanted."""
     work = _current.get()
     if work is not None and work.is_abandoned:
         raise Abandoned

@@ -229,7 +229,7 @@ def watch(
     to end when that call does, and the exception is raised at once.
     """
     if callback is None and not verbose and not is_main_thread():
-        with stopping(monitor):  # nobody to inform, and signals only ever reach the main thread
+        with stopping(monitor):  # no one listens, and signals only ever reach the main thread
             return job()
     clock = _Clock(monitor, n_total)
     bar = _ProgressBar(title, n_total) if verbose else None

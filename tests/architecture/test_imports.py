@@ -212,7 +212,7 @@ def _units(root: Path) -> set[str]:
 
 
 def _imported_unit(target: str, units: set[str]) -> str | None:
-    """The unit of this library that `target` names, or None for somebody else's package."""
+    """The unit of this library that `target` names, or None for another package."""
     parts = target.split(".")
     if parts[0] != "sublearn":
         return None

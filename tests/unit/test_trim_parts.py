@@ -426,7 +426,7 @@ def test_neurons_without_readers_or_weights_go_and_the_function_stays():
     with torch.no_grad():
         network[1].running_mean.normal_()
         network[0].weight[:3] = 0.0  # constants
-        network[3].weight[:, 5:7] = 0.0  # nobody looks
+        network[3].weight[:, 5:7] = 0.0  # unseen
         network[3].weight[2] = 0.0
     smaller = remove_neurons(network)
     x = torch.randn(20, 4)

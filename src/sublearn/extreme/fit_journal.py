@@ -162,7 +162,7 @@ class FitJournal:
         self.folder.mkdir(parents=True, exist_ok=True)
         flush_folder(self.folder.parent)
         for left_over in self.folder.glob("part-*.safetensors"):
-            left_over.unlink()  # nobody knows which fit a part without a plan belongs to
+            left_over.unlink()  # a part without a plan may belong to any fit
         with write_atomically(self._plan_file) as stream:
             stream.write(json.dumps(plan, indent=1).encode())
         return plan

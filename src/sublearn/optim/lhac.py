@@ -389,7 +389,7 @@ def _refuse_wrong_bound(bound: float, objectives: np.ndarray) -> None:
 
 
 def _missing(*_: np.ndarray) -> NoReturn:
-    raise NotImplementedError  # nobody calls it
+    raise NotImplementedError  # never called
 
 
 class _UserObjective:

@@ -1,4 +1,4 @@
-// Views of arrays that somebody else owns: compressed sparse rows or columns, and dense matrices.
+// Views of arrays owned elsewhere: compressed sparse rows or columns, and dense matrices.
 //
 // Nothing is copied and nothing is checked here; the bindings check once, kernels trust. `I` is the
 // index type of the owner (SciPy uses int32 or int64 for both index arrays of one matrix).

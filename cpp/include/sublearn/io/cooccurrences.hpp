@@ -149,7 +149,7 @@ class PairCounter {
       all.ids.insert(all.ids.end(), part.ids.begin(), part.ids.end());
       all.counts.insert(all.counts.end(), part.counts.begin(), part.counts.end());
     }
-    all.begin.resize(keep_.size() + 1, all.begin.back());  // shorter if somebody asked to stop
+    all.begin.resize(keep_.size() + 1, all.begin.back());  // shorter after a request to stop
     found_ = std::move(all);
   }
 

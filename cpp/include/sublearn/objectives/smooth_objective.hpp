@@ -1,5 +1,5 @@
 // A smooth convex function as an objective-agnostic solver sees it: values and gradients at points.
-// The data, the threads and the machines behind it are nobody else's business.
+// The data, the threads and the machines behind it are its own business.
 #pragma once
 
 #include <limits>

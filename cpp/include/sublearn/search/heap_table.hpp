@@ -3,7 +3,7 @@
 // Each row and each column that has changed keeps its labels in a binary heap by value, with the
 // place of each label, so that a change costs O(log K); rows are in one more heap by their best
 // cell. The best cell of a line that fulfils a condition is found by a walk down the heap that
-// turns back where values are too low. Cells start at zero, and lines nobody touched have no heap.
+// turns back where values are too low. Cells start at zero, and untouched lines have no heap.
 //
 // The moving twin of sorted_table.hpp: best_cell() of pair_search.hpp searches both. Used by:
 // solvers/structured/ (Yen et al., NIPS 2016, appendix C-1, where ordered multimaps do this work).
@@ -20,7 +20,7 @@
 
 namespace sublearn {
 
-/// Labels ordered by a value that somebody else keeps; the largest on top.
+/// Labels ordered by a value that the caller keeps; the largest on top.
 class LabelHeap {
  public:
   bool empty() const { return heap_.empty(); }

@@ -31,7 +31,7 @@
 
 namespace sublearn {
 
-/// Rows of one cluster. They belong to somebody else (a mapped file) until the first change.
+/// Rows of one cluster. They belong to a mapped file until the first change.
 class RowCluster {
  public:
   RowCluster() = default;

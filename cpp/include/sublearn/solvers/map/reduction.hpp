@@ -282,7 +282,7 @@ class ReductionRound {
     add_cells(scope_, std::move(shape), std::move(cells));
   }
 
-  /// Adds a term of the score that belongs to nobody else: constant, unary or factor.
+  /// Adds a term of the score that nothing else holds: constant, unary or factor.
   index_t add_cells(std::span<const index_t> scope, std::vector<index_t> shape,
                     std::vector<double> cells) {
     if (scope.empty()) {
