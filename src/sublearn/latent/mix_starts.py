@@ -59,7 +59,7 @@ def covering_functions(
     """
     functions = _functions_of_rows(point, features, rng)
     losses = (targets[:, None] - features @ functions.T) ** 2  # row by function
-    cap = float(np.var(targets)) + 1e-300  # a row that no component explains counts no more than this
+    cap = float(np.var(targets)) + 1e-300  # what an unexplained row counts at most
     chosen: list[int] = []
     for _ in range(n_components):
         chosen.append(_best_addition(losses, chosen, cap))

@@ -15,7 +15,7 @@
 namespace sublearn {
 
 /// The transpose of a CSR matrix: column j as a list of (row, value), rows increasing. Its own, or
-/// somebody's who made it before: processes on one machine map one copy of it from a file.
+/// one made before: processes on one machine map one copy of it from a file.
 template <class T>
 class InvertedLists {
  public:

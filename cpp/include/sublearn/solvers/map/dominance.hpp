@@ -5,7 +5,7 @@
 //   theta_i(a) - theta_i(b) + sum_f max_rest (theta_f(a, rest) - theta_f(b, rest)) <= 0
 //
 // (Goldstein 1994); rest runs over labels that live, so each removal may bring others. Labels are
-// removed one at a time: a label that is gone dominates no other, and equal labels do not remove each
+// removed one at a time: a label that is gone dominates none, and equal labels do not remove each
 // other. With two labels and pairs this says that a variable whose best possible gain for label 1
 // is not positive has label 0; there the sums are kept up to date, and the cost is linear in the
 // number of factors.
