@@ -170,6 +170,50 @@ def exact(bench: Bench) -> Figures:
     return Figures({"exact search": "", "us a query": ".1f<", "ratio to ours": ".2f"}, cells)
 
 
+def storages(bench: Bench) -> Figures:
+    """Rows of float32 and of 8-bit numbers: memory, recall, time; faiss beside them."""
+    data = clustered_vectors(bench.size(N_ROWS, 2_000))
+    few = data.queries[:300]
+    rows: list[list[Cell]] = []
+    for storage in ("float32", "int8"):
+        index = MIPSIndex(n_jobs=1, storage=storage, random_state=0).fit(data.rows)
+        index.tune(few, K, 0.95)
+        recall = data.recall(index.search(data.queries, K)[0])
+        kept = sum(part.nbytes for part in index._packed()) / 2**20
+        batch = microseconds(partial(index.search, data.queries, K), len(data.queries))
+        single = microseconds(lambda i=index: [i.search(q, K) for q in few], len(few))
+        rows.append([f"sublearn, {storage}", kept, index.n_probe_, recall, batch, single])
+    try:
+        rows += [_faiss_storage(data, few, name) for name in ("Flat", "SQ8")]
+    except ImportError:
+        bench.say("faiss is not installed")
+    columns = {"rows": "", "MB": ".1f<", "clusters looked at": "d", "recall@10": ".3f>",
+               "us a query, batch": ".1f<", "us a query, alone": ".1f<"}  # fmt: skip
+    return Figures(columns, rows)
+
+
+def _faiss_storage(data: Vectors, few: np.ndarray, name: str) -> list[Cell]:
+    """An inverted file of faiss with as many lists, at the fewest probes that have the recall."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    n_rows, dim = data.rows.shape
+    index = faiss.index_factory(
+        dim, f"IVF{round(2 * n_rows**0.5)},{name}", faiss.METRIC_INNER_PRODUCT
+    )
+    index.train(data.rows)
+    index.add(data.rows)
+    for n_probe in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64):
+        index.nprobe = n_probe
+        recall = data.recall(index.search(data.queries, K)[1])
+        if recall >= 0.95:
+            break
+    batch = microseconds(lambda: index.search(data.queries, K), len(data.queries))
+    single = microseconds(lambda: [index.search(q[None], K) for q in few], len(few))
+    megabytes = n_rows * (index.code_size + 8) / 2**20
+    return [f"faiss IVF, {name}", megabytes, n_probe, recall, batch, single]
+
+
 def growth(bench: Bench) -> Figures:
     """Time of a query and of an update of a row while the number of rows doubles."""
     sizes = [bench.size(N_ROWS, 8_000) // part for part in (8, 4, 2, 1)]
@@ -220,6 +264,13 @@ TABLES = [
         "512 queries, the ten best rows of each, one thread. The last row is the time of `tune` on "
         "200 queries, for each of them.",
         exact,
+    ),
+    Table(
+        "storage",
+        f"Rows of 8-bit numbers, {N_ROWS:,} rows of 128",
+        "At the fewest clusters whose recall@10 is 0.95 of the best rows that each index keeps, "
+        "CPU microseconds of one thread; recall is against the exact best rows of the data.",
+        storages,
     ),
     Table(
         "thresholds",

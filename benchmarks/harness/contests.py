@@ -90,8 +90,12 @@ def _first_target(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def label_rows(name: str, bench: Bench) -> Task:
     """Rows of several labels each."""
-    problem = svmlight_random_half(name) if name in ("ng20", "reutersk500") else mulan(name)
-    split = problem.load(bench.data, bench.seed)
+    problems = {
+        "reutersk500": svmlight_random_half("reutersk500"),
+        "corel5k": mulan("corel5k", suffix="-sparse"),
+        "tmc2007_500": mulan("tmc2007_500", "tmc2007-500"),
+    }
+    split = (problems.get(name) or mulan(name)).load(bench.data, bench.seed)
     n = _MOST_ROWS
     return Task(
         split.train["X"][:n], split.train["Y"][:n], split.test["X"][:n], split.truth["Y"][:n]

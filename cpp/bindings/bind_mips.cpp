@@ -5,6 +5,7 @@
 #include <shared_mutex>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,16 +21,24 @@ using Rows = Matrix<float>;
 
 /// Keeps the arrays that the index may still look at. Any number of threads may read, or one may
 /// change rows: each lets go of Python's lock before it waits for its turn.
+template <class T>
 class Index {
+  static constexpr bool kIsScaled = std::is_same_v<T, std::int8_t>;
+
  public:
-  Index(Rows centres, Vector<offset_t> begin, Ids ids, Rows rows, offset_t n_ids)
-      : ids_(ids), rows_(rows) {
+  /// `scales` holds a number for each row of 8-bit numbers, and none for float32.
+  Index(Rows centres, Vector<offset_t> begin, Ids ids, Matrix<T> rows, Vector<float> scales,
+        offset_t n_ids)
+      : ids_(ids), rows_(rows), scales_(scales) {
     const auto stride = static_cast<offset_t>(centres.shape(1));
     check(centres, begin, ids, rows, n_ids);
+    if (scales.size() != (kIsScaled ? rows.shape(0) : 0))
+      throw std::invalid_argument("scales must have a number for each row of 8-bit numbers");
     std::vector<float> copy(centres.data(), centres.data() + centres.size());
     nb::gil_scoped_release unlocked;
-    index_ = std::make_unique<MipsIndex>(stride, std::move(copy), as_span<offset_t>(begin),
-                                         as_span<index_t>(ids), rows.data(), n_ids);
+    index_ = std::make_unique<MipsIndex<T>>(stride, std::move(copy), as_span<offset_t>(begin),
+                                            as_span<index_t>(ids), rows.data(),
+                                            kIsScaled ? scales.data() : nullptr, n_ids);
   }
 
   offset_t n_rows() const {
@@ -161,32 +170,37 @@ class Index {
     }
   }
 
-  /// begin, ids, rows: what the constructor takes.
-  std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyMatrix<float>> packed() const {
+  /// begin, ids, rows, scales: what the constructor takes.
+  std::tuple<NumpyVector<offset_t>, NumpyVector<index_t>, NumpyMatrix<T>, NumpyVector<float>>
+  packed() const {
     std::vector<offset_t> begin{0};
     std::vector<index_t> ids;
-    std::vector<float> rows;
+    std::vector<T> rows;
+    std::vector<float> scales;
     {
       const Reading turn(mutex_);
       for (offset_t c = 0; c < index_->n_clusters(); ++c) {
-        const RowCluster& cluster = index_->cluster(c);
+        const RowCluster<T>& cluster = index_->cluster(c);
+        const offset_t n = cluster.size();
         ids.insert(ids.end(), cluster.ids().begin(), cluster.ids().end());
-        rows.insert(rows.end(), cluster.rows(), cluster.rows() + cluster.size() * index_->stride());
-        begin.push_back(begin.back() + cluster.size());
+        rows.insert(rows.end(), cluster.rows(), cluster.rows() + n * index_->stride());
+        if (kIsScaled) scales.insert(scales.end(), cluster.scales(), cluster.scales() + n);
+        begin.push_back(begin.back() + n);
       }
     }
     const std::size_t n = ids.size();
     return {to_numpy(std::move(begin)), to_numpy(std::move(ids)),
-            to_numpy(std::move(rows), n, static_cast<std::size_t>(index_->stride()))};
+            to_numpy(std::move(rows), n, static_cast<std::size_t>(index_->stride())),
+            to_numpy(std::move(scales))};
   }
 
   NumpyMatrix<float> rows_of(const Ids& ids) const {
-    std::vector<float> rows;
+    std::vector<float> rows, scratch;
     {
       const Reading turn(mutex_);
       check_known(ids);
       for (const index_t id : as_span<index_t>(ids)) {
-        const float* row = index_->row(id);
+        const float* row = index_->row(id, scratch);
         rows.insert(rows.end(), row, row + index_->stride());
       }
     }
@@ -205,7 +219,7 @@ class Index {
   using Changing = Turn<std::unique_lock<std::shared_mutex>>;
 
   static void check(const Rows& centres, const Vector<offset_t>& begin, const Ids& ids,
-                    const Rows& rows, offset_t n_ids) {
+                    const Matrix<T>& rows, offset_t n_ids) {
     if (centres.shape(0) == 0 || centres.shape(1) == 0 || centres.shape(1) % kRowFloats != 0)
       refuse("centres", "have rows of a multiple of 16 numbers", std::to_string(centres.shape(1)));
     if (begin.size() != centres.shape(0) + 1)
@@ -239,8 +253,9 @@ class Index {
   }
 
   Ids ids_;
-  Rows rows_;
-  std::unique_ptr<MipsIndex> index_;
+  Matrix<T> rows_;
+  Vector<float> scales_;
+  std::unique_ptr<MipsIndex<T>> index_;
   mutable std::shared_mutex mutex_;
 };
 
@@ -255,27 +270,50 @@ void products(const Rows& rows, const Rows& queries, MutableMatrix<float> out) {
                  out.data());
 }
 
+/// The rows as 8-bit numbers, and their scales.
+std::tuple<NumpyMatrix<std::int8_t>, NumpyVector<float>> quantised(const Rows& rows) {
+  const auto stride = static_cast<offset_t>(rows.shape(1));
+  std::vector<std::int8_t> levels(rows.size());
+  std::vector<float> scales(rows.shape(0));
+  {
+    nb::gil_scoped_release unlocked;
+    for (std::size_t r = 0; r < scales.size(); ++r) {
+      const auto at = static_cast<offset_t>(r) * stride;
+      scales[r] = quantise(rows.data() + at, stride, levels.data() + at);
+    }
+  }
+  return {to_numpy(std::move(levels), rows.shape(0), rows.shape(1)), to_numpy(std::move(scales))};
+}
+
+template <class T>
+void bind_index(nb::module_& m, const char* name, const char* doc) {
+  using Bound = Index<T>;
+  nb::class_<Bound>(m, name, doc)
+      .def(nb::init<Rows, Vector<offset_t>, Ids, Matrix<T>, Vector<float>, offset_t>(), "centres"_a,
+           "begin"_a, "ids"_a, "rows"_a, "scales"_a, "n_ids"_a)
+      .def_prop_ro("n_rows", &Bound::n_rows)
+      .def_prop_ro("n_ids", &Bound::n_ids)
+      .def_prop_ro("n_clusters", &Bound::n_clusters)
+      .def("search", &Bound::search, "queries"_a, "k"_a, "n_probe"_a, "n_threads"_a, "monitor"_a,
+           "ids, scores, and how many inner products were computed; n_probe 0 is exact.")
+      .def("search_above", &Bound::search_above, "queries"_a, "threshold"_a, "n_threads"_a,
+           "monitor"_a, "begin of each query, ids, scores, inner products computed; exact.")
+      .def("nearest", &Bound::nearest, "rows"_a, "The cluster that suits each row.")
+      .def("clusters_of", &Bound::clusters_of, "ids"_a)
+      .def("sizes", &Bound::sizes, "Rows of each cluster.")
+      .def("update", &Bound::update, "ids"_a, "rows"_a, "clusters"_a)
+      .def("add", &Bound::add, "ids"_a, "rows"_a, "clusters"_a)
+      .def("remove", &Bound::remove, "ids"_a)
+      .def("packed", &Bound::packed, "begin, ids, rows and scales, cluster by cluster.")
+      .def("rows_of", &Bound::rows_of, "ids"_a, "Rows in float32, as they are searched.");
+}
+
 }  // namespace
 
 void bind_mips(nb::module_& m) {
-  nb::class_<Index>(m, "MipsIndex", "Rows in spherical clusters, searched by inner product.")
-      .def(nb::init<Rows, Vector<offset_t>, Ids, Rows, offset_t>(), "centres"_a, "begin"_a, "ids"_a,
-           "rows"_a, "n_ids"_a)
-      .def_prop_ro("n_rows", &Index::n_rows)
-      .def_prop_ro("n_ids", &Index::n_ids)
-      .def_prop_ro("n_clusters", &Index::n_clusters)
-      .def("search", &Index::search, "queries"_a, "k"_a, "n_probe"_a, "n_threads"_a, "monitor"_a,
-           "ids, scores, and how many inner products were computed; n_probe 0 is exact.")
-      .def("search_above", &Index::search_above, "queries"_a, "threshold"_a, "n_threads"_a,
-           "monitor"_a, "begin of each query, ids, scores, inner products computed; exact.")
-      .def("nearest", &Index::nearest, "rows"_a, "The cluster that suits each row.")
-      .def("clusters_of", &Index::clusters_of, "ids"_a)
-      .def("sizes", &Index::sizes, "Rows of each cluster.")
-      .def("update", &Index::update, "ids"_a, "rows"_a, "clusters"_a)
-      .def("add", &Index::add, "ids"_a, "rows"_a, "clusters"_a)
-      .def("remove", &Index::remove, "ids"_a)
-      .def("packed", &Index::packed, "begin, ids and rows, cluster by cluster.")
-      .def("rows_of", &Index::rows_of, "ids"_a);
+  bind_index<float>(m, "MipsIndex", "Rows in spherical clusters, searched by inner product.");
+  bind_index<std::int8_t>(m, "MipsIndex8", "The same of rows of 8-bit numbers.");
+  m.def("quantise_rows", &quantised, "rows"_a, "The nearest 8-bit numbers, and their scales.");
   m.def("inner_products", &products, "rows"_a, "queries"_a, "out"_a,
         "out[q, r] = inner product of query q and row r.");
 }

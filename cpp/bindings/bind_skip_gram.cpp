@@ -122,9 +122,9 @@ class Problem {
     index_ids_ = ids;
     index_rows_ = rows;
     std::vector<float> copy(centres.data(), centres.data() + centres.size());
-    index_ = std::make_unique<MipsIndex>(static_cast<offset_t>(words_.shape(1)), std::move(copy),
-                                         as_span<offset_t>(begin), as_span<index_t>(ids),
-                                         rows.data(), static_cast<offset_t>(ids.size()));
+    index_ = std::make_unique<MipsIndex<float>>(
+        static_cast<offset_t>(words_.shape(1)), std::move(copy), as_span<offset_t>(begin),
+        as_span<index_t>(ids), rows.data(), nullptr, static_cast<offset_t>(ids.size()));
   }
 
   void clear_blocks() { blocks_.clear(); }
@@ -174,7 +174,7 @@ class Problem {
   offset_t bias_;
   Vector<index_t> index_ids_;
   Matrix<float> index_rows_;
-  std::unique_ptr<MipsIndex> index_;
+  std::unique_ptr<MipsIndex<float>> index_;
   ContextBlocks blocks_;
 };
 

@@ -1,5 +1,7 @@
 // The loops of inner_products.cpp, compiled in a namespace for each instruction set. No guard: it
-// is included several times. `kLane` is the number of floats in a register of that set.
+// is included several times. `kLane` is the number of floats in a register of that set,
+// SUBLEARN_WIDEN what makes floats of as many bytes: g++ 12 converts vectors of bytes number by
+// number.
 
 typedef float Lane __attribute__((vector_size(kLane * sizeof(float))));
 static_assert(kRowFloats % kLane == 0);
@@ -10,6 +12,21 @@ static inline Lane load(const float* from) {
   Lane lane;
   std::memcpy(&lane, from, sizeof lane);
   return lane;
+}
+
+static inline Lane load(const std::int8_t* from) {
+#if defined(SUBLEARN_WIDEN)
+  const auto wide = SUBLEARN_WIDEN(from);
+  Lane lane;
+  static_assert(sizeof wide == sizeof lane);
+  std::memcpy(&lane, &wide, sizeof lane);
+  return lane;
+#else
+  typedef std::int8_t Bytes __attribute__((vector_size(kLane)));
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return __builtin_convertvector(bytes, Lane);
+#endif
 }
 
 typedef float Four __attribute__((vector_size(4 * sizeof(float))));
@@ -28,8 +45,8 @@ static inline float total(const Lane& lane) {
 
 /// A few rows by a few queries: each number that is loaded is used several times, and the sums do
 /// not wait for each other.
-template <int kRows, int kQueries>
-static inline void block(const float* rows, offset_t n_rows, const float* queries, offset_t stride,
+template <int kRows, int kQueries, class T>
+static inline void block(const T* rows, offset_t n_rows, const float* queries, offset_t stride,
                          float* out) {
   Lane sums[kRows][kQueries] = {};
   for (offset_t d = 0; d < stride; d += kLane) {
@@ -45,16 +62,17 @@ static inline void block(const float* rows, offset_t n_rows, const float* querie
   }
 }
 
-template <int kRows, int kQueries>
-static inline void all_rows(const float* rows, offset_t n_rows, const float* queries,
-                            offset_t stride, float* out) {
+template <int kRows, int kQueries, class T>
+static inline void all_rows(const T* rows, offset_t n_rows, const float* queries, offset_t stride,
+                            float* out) {
   offset_t r = 0;
   for (; r + kRows <= n_rows; r += kRows)
     block<kRows, kQueries>(rows + r * stride, n_rows, queries, stride, out + r);
   for (; r < n_rows; ++r) block<1, kQueries>(rows + r * stride, n_rows, queries, stride, out + r);
 }
 
-static void all(const float* rows, offset_t n_rows, const float* queries, offset_t n_queries,
+template <class T>
+static void all(const T* rows, offset_t n_rows, const float* queries, offset_t n_queries,
                 offset_t stride, float* out) {
   offset_t q = 0;
   for (; q + 4 <= n_queries; q += 4)

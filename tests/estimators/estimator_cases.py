@@ -310,6 +310,7 @@ SETTINGS = {
               group_weights=GroupWeights("trust_region", max_iter=5), **SEED),
         lambda: label_rows(120),
     ),
+    "MIPSIndex int8": Case(small(MIPSIndex, storage="int8", **SEED), rows(500, 20)),
     "MixLassoRegressor auto": Case(
         small(MixLassoRegressor, max_components=2, gate=Gate("classifier"), **MIXTURE), lines
     ),

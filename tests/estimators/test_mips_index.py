@@ -232,7 +232,7 @@ def test_rows_change_come_and_go(rng, rows, queries):
 
 def test_empty_clusters_are_not_looked_at(rows, queries):
     index = mips(20, n_probe=1).fit(rows)
-    begin, ids, _ = index._index.packed()
+    begin, ids = index._index.packed()[:2]
     index.remove(ids[: begin[15]])
     left = np.sort(ids[begin[15] :])
     found, _ = index.search(queries, 2)
@@ -279,6 +279,76 @@ def test_inner_products(rng, n_queries, n_rows):
     out = np.empty((n_queries, n_rows), np.float32)
     _core.inner_products(rows, queries, out)
     np.testing.assert_allclose(out, queries @ rows.T, rtol=1e-4, atol=1e-5)
+
+
+# --- rows of 8-bit numbers -----------------------------------------------------------------------
+
+
+def test_rounded_rows_are_the_nearest_multiples_of_their_scale(rng):
+    rows = rng.normal(size=(9, 32)).astype(np.float32)
+    rows[4] = 0.0
+    levels, scales = _core.quantise_rows(rows)
+    np.testing.assert_allclose(scales, np.abs(rows).max(axis=1) / 127, rtol=1e-6)
+    safe = np.where(scales > 0, scales, 1)[:, None]
+    np.testing.assert_array_equal(levels, np.rint(rows / safe))
+    assert np.abs(scales[:, None] * levels - rows).max() <= scales.max() * 0.5001
+
+
+def test_rounded_rows_are_searched_exactly(rows, queries):
+    index = mips(n_probe=None, storage="int8").fit(rows)
+    kept = index.rows(range(600))
+    truth, products = best(kept, queries, 7)
+    ids, scores = index.search(queries, k=7)
+    np.testing.assert_array_equal(ids, truth)
+    np.testing.assert_allclose(scores, products, rtol=1e-5)
+    assert index.work_ < len(queries) * (len(rows) + index.n_clusters_)
+    above, _ = index.search_above(queries[:1], float(scores[0, 3]))[0]
+    np.testing.assert_array_equal(above, ids[0, :3])
+
+
+def test_scores_of_rounded_rows_are_as_near_as_the_docs_say(rows, queries):
+    index = mips(storage="int8").fit(rows)
+    error = np.abs(queries @ index.rows(range(600)).T - queries @ rows.T)
+    scales = np.abs(rows).max(axis=1) / 127
+    allowed = scales[None, :] * np.abs(queries).sum(axis=1)[:, None] / 2
+    assert (error <= allowed * 1.001 + 1e-6).all()
+
+
+def test_rounded_rows_change_come_and_go(rng, rows, queries):
+    index = mips(20, n_probe=None, storage="int8").fit(rows)
+    changed = 3 * rng.normal(size=(50, 21)).astype(np.float32)
+    index.update(range(50), changed)
+    index.remove(range(100, 130))
+    new = index.add(changed[:5])
+    np.testing.assert_array_equal(index.rows(new), index.rows(range(5)))
+    truth, _ = best(index.rows(index.ids()), queries, 6)
+    np.testing.assert_array_equal(index.search(queries, 6)[0], index.ids()[truth])
+
+
+def test_a_saved_index_of_rounded_rows_takes_a_quarter(tmp_path, rng, queries):
+    rows = rng.normal(size=(3000, 64)).astype(np.float32)
+    sizes = {}
+    for storage in ("float32", "int8"):
+        index = mips(20, storage=storage).fit(rows)
+        index.save(tmp_path / storage)
+        sizes[storage] = (tmp_path / storage).stat().st_size
+        loaded = sublearn.load(tmp_path / storage)
+        asked = rows[:30]
+        for found, again in zip(index.search(asked, 5), loaded.search(asked, 5), strict=True):
+            np.testing.assert_array_equal(found, again)
+        loaded.update([3], rows[:1])
+        np.testing.assert_array_equal(loaded.rows([3]), index.rows([0]))
+    assert sizes["int8"] < 0.35 * sizes["float32"]
+
+
+@pytest.mark.parametrize("n_queries", [1, 2, 4, 5])
+def test_inner_products_of_rounded_rows_are_those_of_numpy(rng, n_queries):
+    rows = rng.normal(size=(33, 48)).astype(np.float32)
+    index = mips(1, n_probe=1, storage="int8").fit(rows)
+    queries = rng.normal(size=(n_queries, 48)).astype(np.float32)
+    ids, scores = index.search(queries, 33)
+    products = queries @ index.rows(range(33)).T
+    np.testing.assert_allclose(scores, np.take_along_axis(products, ids, 1), rtol=1e-4, atol=1e-5)
 
 
 # --- the back end of faiss -----------------------------------------------------------------------
@@ -336,11 +406,11 @@ def test_kmeans_of_many_rows_takes_batches(rng):
     assert similarity.min() > 0.8
 
 
-@pytest.mark.parametrize("backend", ["sublearn", "faiss"])
-def test_pickles_and_copies_are_indices_of_their_own(rows, queries, backend):
-    if backend == "faiss":
+@pytest.mark.parametrize("setting", [{}, {"storage": "int8"}, {"backend": "faiss"}])
+def test_pickles_and_copies_are_indices_of_their_own(rows, queries, setting):
+    if "backend" in setting:
         pytest.importorskip("faiss")
-    index = mips(20, backend=backend).fit(rows)
+    index = mips(20, **setting).fit(rows)
     index.tune(queries, 5, np.float32(0.9))
     index.remove([7])
     for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):
@@ -356,6 +426,11 @@ def test_pickles_and_copies_are_indices_of_their_own(rows, queries, backend):
     [
         (lambda i, X: mips(0).fit(X), r"MIPSIndex\.n_clusters must be"),
         (lambda i, X: mips(601).fit(X), "at most the number of rows, 600, got 601"),
+        (lambda i, X: mips(storage="int4").fit(X), r"MIPSIndex\.storage must be"),
+        (
+            lambda i, X: mips(storage="int8", backend="faiss").fit(X),
+            'storage must be "float32" with backend="faiss", got "int8"',
+        ),
         (lambda i, X: mips().fit(X[:0]), "must be a matrix with at least one row"),
         (lambda i, X: mips().fit(X * np.nan), "X must have finite numbers, got NaN"),
         (lambda i, X: mips().fit(X[:, :0]), "got no columns"),

@@ -112,10 +112,10 @@ def forecaster() -> Any:
     return model.fit(LOADS)
 
 
-def index() -> Any:
+def index(storage: str = "float32") -> Any:
     from sublearn.embed import MIPSIndex
 
-    return MIPSIndex(4, random_state=0).fit(ROWS)
+    return MIPSIndex(4, storage=storage, random_state=0).fit(ROWS)
 
 
 def mixture(**options: Any) -> Any:
@@ -336,6 +336,7 @@ GOLDEN = {
     "LatentFeatureLasso": Golden(latent_features, ask_features, rounded(5, 4, seed=2)),
     "LoadForecaster": Golden(forecaster, ask_forecast, LOADS + 1.0),
     "MIPSIndex": Golden(index, ask_index, _X),
+    "MIPSIndex-int8": Golden(lambda: index("int8"), ask_index, _X),
     "MixLassoRegressor": Golden(mixture, ask_numbers, np.linspace(-1, 1, 7)[:, None]),
     "MixLassoRegressor-kernel": Golden(
         lambda: mixture(kernel={"kind": "rbf", "n_basis": 8}, n_components=2), ask_numbers,

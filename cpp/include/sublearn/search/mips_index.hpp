@@ -16,9 +16,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,17 +33,42 @@
 
 namespace sublearn {
 
-/// Rows of one cluster. They belong to a mapped file until the first change.
+/// Rows of one cluster: float32, or 8-bit numbers with a scale for each row. They belong to a
+/// mapped file until the first change.
+template <class T>
 class RowCluster {
+  static constexpr bool kIsScaled = std::is_same_v<T, std::int8_t>;
+
  public:
   RowCluster() = default;
-  RowCluster(const float* rows, const index_t* ids, offset_t n_rows, offset_t stride)
-      : rows_(rows), ids_(ids), n_rows_(n_rows), stride_(stride) {}
+  /// `scales` is null for float32.
+  RowCluster(const T* rows, const float* scales, const index_t* ids, offset_t n_rows,
+             offset_t stride)
+      : rows_(rows), scales_(scales), ids_(ids), n_rows_(n_rows), stride_(stride) {}
 
-  const float* rows() const { return rows_; }
+  const T* rows() const { return rows_; }
+  const float* scales() const { return scales_; }
   std::span<const index_t> ids() const { return {ids_, static_cast<std::size_t>(n_rows_)}; }
   offset_t size() const { return n_rows_; }
-  const float* row(offset_t slot) const { return rows_ + slot * stride_; }
+
+  /// A row as it is searched; `scratch` holds it where it is not float32.
+  const float* row(offset_t slot, std::vector<float>& scratch) const {
+    const T* stored = rows_ + slot * stride_;
+    if constexpr (kIsScaled) {
+      scratch.resize(static_cast<std::size_t>(stride_));
+      for (offset_t d = 0; d < stride_; ++d) scratch[d] = scales_[slot] * stored[d];
+      return scratch.data();
+    } else {
+      return stored;
+    }
+  }
+
+  void products(const float* queries, offset_t n_queries, float* out) const {
+    if constexpr (kIsScaled)
+      inner_products(rows_, scales_, n_rows_, queries, n_queries, stride_, out);
+    else
+      inner_products(rows_, n_rows_, queries, n_queries, stride_, out);
+  }
 
   /// Bounds of the rows: lengths, and the cosine of the widest angle to the centre.
   float longest = 0.0F;
@@ -50,14 +77,20 @@ class RowCluster {
 
   void append(index_t id, const float* row) {
     own();
-    own_rows_.insert(own_rows_.end(), row, row + stride_);
+    own_rows_.resize(own_rows_.size() + static_cast<std::size_t>(stride_));
+    if constexpr (kIsScaled) own_scales_.push_back(0.0F);
     own_ids_.push_back(id);
     point_at_own();
+    replace(n_rows_ - 1, row);
   }
 
   void replace(offset_t slot, const float* row) {
     own();
-    std::copy_n(row, stride_, own_rows_.begin() + slot * stride_);
+    T* place = own_rows_.data() + slot * stride_;
+    if constexpr (kIsScaled)
+      own_scales_[static_cast<std::size_t>(slot)] = quantise(row, stride_, place);
+    else
+      std::copy_n(row, stride_, place);
   }
 
   /// Takes a row out and puts the last one in its place; returns the id of the row that moved.
@@ -65,9 +98,13 @@ class RowCluster {
     own();
     const offset_t last = n_rows_ - 1;
     std::copy_n(own_rows_.begin() + last * stride_, stride_, own_rows_.begin() + slot * stride_);
+    own_rows_.resize(static_cast<std::size_t>(last * stride_));
+    if constexpr (kIsScaled) {
+      own_scales_[static_cast<std::size_t>(slot)] = own_scales_.back();
+      own_scales_.pop_back();
+    }
     own_ids_[slot] = own_ids_[last];
     own_ids_.pop_back();
-    own_rows_.resize(static_cast<std::size_t>(last * stride_));
     point_at_own();
     return slot < last ? own_ids_[slot] : -1;
   }
@@ -76,22 +113,26 @@ class RowCluster {
   void own() {
     if (is_own_) return;
     own_rows_.assign(rows_, rows_ + n_rows_ * stride_);
+    if constexpr (kIsScaled) own_scales_.assign(scales_, scales_ + n_rows_);
     own_ids_.assign(ids_, ids_ + n_rows_);
     is_own_ = true;
     point_at_own();
   }
   void point_at_own() {
     rows_ = own_rows_.data();
+    scales_ = own_scales_.data();
     ids_ = own_ids_.data();
     n_rows_ = static_cast<offset_t>(own_ids_.size());
   }
 
-  const float* rows_ = nullptr;
+  const T* rows_ = nullptr;
+  const float* scales_ = nullptr;
   const index_t* ids_ = nullptr;
   offset_t n_rows_ = 0;
   offset_t stride_ = 0;
   bool is_own_ = false;
-  std::vector<float> own_rows_;
+  std::vector<T> own_rows_;
+  std::vector<float> own_scales_;
   std::vector<index_t> own_ids_;
 };
 
@@ -100,25 +141,28 @@ struct MipsEffort {
   offset_t n_probe = 1;
 };
 
+template <class T>
 class MipsIndex {
  public:
   /// `centres` are unit rows, `stride` apart like all others. The rows of cluster c are those
-  /// from begin[c] to begin[c + 1]; ids are in 0 .. n_ids - 1, each at most once.
+  /// from begin[c] to begin[c + 1]; ids are in 0 .. n_ids - 1, each at most once. Rows of 8-bit
+  /// numbers have `scales`.
   MipsIndex(offset_t stride, const std::vector<float>& centres, std::span<const offset_t> begin,
-            std::span<const index_t> ids, const float* rows, offset_t n_ids)
+            std::span<const index_t> ids, const T* rows, const float* scales, offset_t n_ids)
       : stride_(stride),
         centres_(centres.begin(), centres.end()),
         clusters_(begin.size() - 1),
         place_(static_cast<std::size_t>(n_ids)) {
     for (offset_t c = 0; c < n_clusters(); ++c) {
       const offset_t n_rows = begin[c + 1] - begin[c];
-      clusters_[c] = RowCluster(rows + begin[c] * stride, ids.data() + begin[c], n_rows, stride);
+      clusters_[c] = RowCluster<T>(rows + begin[c] * stride, scales ? scales + begin[c] : nullptr,
+                                   ids.data() + begin[c], n_rows, stride);
       for (offset_t slot = 0; slot < n_rows; ++slot)
         place_[ids[begin[c] + slot]] = {static_cast<index_t>(c), static_cast<index_t>(slot)};
       tighten(c);
     }
     n_rows_ = begin.back();
-    for (const RowCluster& cluster : clusters_) n_empty_ += cluster.size() == 0;
+    for (const RowCluster<T>& cluster : clusters_) n_empty_ += cluster.size() == 0;
   }
 
   offset_t stride() const { return stride_; }
@@ -126,11 +170,12 @@ class MipsIndex {
   offset_t n_rows() const { return n_rows_; }
   offset_t n_ids() const { return static_cast<offset_t>(place_.size()); }
   std::span<const float> centres() const { return centres_; }
-  const RowCluster& cluster(offset_t c) const { return clusters_[c]; }
+  const RowCluster<T>& cluster(offset_t c) const { return clusters_[c]; }
   bool has(index_t id) const { return id >= 0 && id < n_ids() && place_[at(id)].cluster >= 0; }
-  const float* row(index_t id) const {
+  /// A row as it is searched; `scratch` may hold it.
+  const float* row(index_t id, std::vector<float>& scratch) const {
     const Place place = place_[at(id)];
-    return clusters_[place.cluster].row(place.slot);
+    return clusters_[place.cluster].row(place.slot, scratch);
   }
 
   // --- changes ---------------------------------------------------------------------------------
@@ -148,7 +193,7 @@ class MipsIndex {
     const Place place = place_[at(id)];
     if (place.cluster == best) {
       clusters_[best].replace(place.slot, row);
-      widen(best, row);
+      widen(best, place.slot);
       return;
     }
     remove(id);
@@ -172,12 +217,11 @@ class MipsIndex {
 
   /// Measures lengths and angles of a cluster anew.
   void tighten(offset_t c) {
-    RowCluster& cluster = clusters_[c];
+    RowCluster<T>& cluster = clusters_[c];
     cluster.longest = 0.0F;
     cluster.shortest = std::numeric_limits<float>::infinity();
     cluster.least_cosine = 1.0F;
-    for (offset_t slot = 0; slot < cluster.size(); ++slot)
-      widen(static_cast<index_t>(c), cluster.row(slot));
+    for (offset_t slot = 0; slot < cluster.size(); ++slot) widen(static_cast<index_t>(c), slot);
   }
 
   // --- queries ---------------------------------------------------------------------------------
@@ -259,12 +303,14 @@ class MipsIndex {
     n_empty_ -= clusters_[c].size() == 0;
     place_[at(id)] = {c, static_cast<index_t>(clusters_[c].size())};
     clusters_[c].append(id, row);
-    widen(c, row);
+    widen(c, clusters_[c].size() - 1);
     ++n_rows_;
   }
 
-  void widen(index_t c, const float* row) {
-    RowCluster& cluster = clusters_[c];
+  /// Makes the bounds of a cluster hold for one of its rows.
+  void widen(index_t c, offset_t slot) {
+    RowCluster<T>& cluster = clusters_[c];
+    const float* row = cluster.row(slot, scratch_);
     float score = 0.0F;
     inner_products(centres_.data() + c * stride_, 1, row, 1, stride_, &score);
     const float norm = length(row);
@@ -276,7 +322,7 @@ class MipsIndex {
 
   /// Above every inner product of the query with a row of the cluster, rounding included.
   float bound(offset_t c, float centre_score, float query_norm) const {
-    const RowCluster& cluster = clusters_[c];
+    const RowCluster<T>& cluster = clusters_[c];
     if (cluster.size() == 0) return -std::numeric_limits<float>::infinity();
     const float inside = std::min(1.0F, std::max(-1.0F, cluster.least_cosine - kSlack));
     const float cosine =
@@ -289,9 +335,9 @@ class MipsIndex {
   }
 
   template <class Collector>
-  void scan(const RowCluster& cluster, const float* query, Scratch& s, Collector& best) const {
+  void scan(const RowCluster<T>& cluster, const float* query, Scratch& s, Collector& best) const {
     s.scores.resize(static_cast<std::size_t>(cluster.size()));
-    inner_products(cluster.rows(), cluster.size(), query, 1, stride_, s.scores.data());
+    cluster.products(query, 1, s.scores.data());
     const std::span<const index_t> ids = cluster.ids();
     for (std::size_t slot = 0; slot < ids.size(); ++slot) best.offer(ids[slot], s.scores[slot]);
   }
@@ -423,7 +469,7 @@ class MipsIndex {
   offset_t make_visits(const float* queries, Scratch& s) const {
     offset_t work = 0;
     for (std::size_t v = 0; v < s.visits.size();) {
-      const RowCluster& cluster = clusters_[s.visits[v].first];
+      const RowCluster<T>& cluster = clusters_[s.visits[v].first];
       std::size_t end = v + 1;
       while (end < s.visits.size() && end - v < kVisitsAtOnce &&
              s.visits[end].first == s.visits[v].first)
@@ -434,8 +480,7 @@ class MipsIndex {
         std::copy_n(queries + s.visits[v + static_cast<std::size_t>(i)].second * stride_, stride_,
                     s.queries.begin() + i * stride_);
       s.scores.resize(static_cast<std::size_t>(count * cluster.size()));
-      inner_products(cluster.rows(), cluster.size(), s.queries.data(), count, stride_,
-                     s.scores.data());
+      cluster.products(s.queries.data(), count, s.scores.data());
       for (offset_t i = 0; i < count; ++i)
         offer_all(cluster.ids(), s.scores.data() + i * cluster.size(),
                   s.tops[s.visits[v + static_cast<std::size_t>(i)].second]);
@@ -512,7 +557,8 @@ class MipsIndex {
 
   offset_t stride_;
   AlignedVector<float> centres_;
-  std::vector<RowCluster> clusters_;
+  std::vector<RowCluster<T>> clusters_;
+  std::vector<float> scratch_;  ///< of changes, which come one at a time
   std::vector<Place> place_;
   offset_t n_rows_ = 0;
   offset_t n_empty_ = 0;  ///< clusters

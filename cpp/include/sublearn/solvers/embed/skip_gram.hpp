@@ -105,7 +105,8 @@ struct SkipGramReport {
 class SkipGramPass {
  public:
   SkipGramPass(SkipGramModel model, SkipGramData data, const SkipGramSettings& settings,
-               const MipsIndex* index, const ContextBlocks* blocks, int n_threads, Monitor& monitor)
+               const MipsIndex<float>* index, const ContextBlocks* blocks, int n_threads,
+               Monitor& monitor)
       : model_(model),
         data_(data),
         settings_(settings),
@@ -537,7 +538,7 @@ class SkipGramPass {
   SkipGramModel model_;
   SkipGramData data_;
   SkipGramSettings settings_;
-  const MipsIndex* index_;
+  const MipsIndex<float>* index_;
   const ContextBlocks* blocks_;
   Rest rest_;
   std::vector<BatchSearch> found_in_;
