@@ -181,9 +181,10 @@ class _Server(uvicorn.Server):
             self._connection,
             sock=self.listening,
             ssl=context,
-            backlog=_WAITING,
+            backlog=1,  # as many are accepted at once: the rest may be another process's
             ssl_handshake_timeout=self.limits.header_seconds if context else None,
         )
+        self.listening.listen(_WAITING)
         self.servers.append(listener)
 
     def _connection(self) -> Connection:
