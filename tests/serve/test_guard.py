@@ -118,7 +118,7 @@ def test_a_failure_that_was_not_foreseen_has_them_too(server):
     """Not over the network: no question is known that fails."""
     import asyncio
 
-    from sublearn.serve.guard import SECURITY_HEADERS, Guard
+    from sublearn.serve.guard import SECURITY_HEADERS, Guard, Rules
     from sublearn.serve.metrics import Metrics
 
     async def fails(*_):
@@ -130,7 +130,7 @@ def test_a_failure_that_was_not_foreseen_has_them_too(server):
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    guard = Guard(fails, hosts=(), token=None, metrics=Metrics(("/",)))
+    guard = Guard(fails, rules=Rules(hosts=(), token=None), metrics=Metrics(("/",)))
     asyncio.run(guard(scope, None, send))
     assert sent[0]["status"] == 500
     assert {name.encode() for name in SECURITY_HEADERS} <= {name for name, _ in sent[0]["headers"]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.preprocessing import normalize
+from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from sublearn.typing import State
 from sublearn.validation import Rule
@@ -42,6 +45,8 @@ _ANALYZERS = ("auto", "word", "char", "char_wb")
 #: precision of 3 to 5 within noise, .396 and .401, for a quarter of the time.
 _SIZES = {"word": (1, 1), "char": (4, 4), "char_wb": (4, 4)}
 _N_HASHES = 2**20
+#: From about here on scikit-learn's own loop is the quicker one.
+_FEW_TEXTS = 512
 
 
 class AnalyzerRule(Rule):
@@ -165,12 +170,43 @@ class _Sequences:
 def text_rows(vectorizer: Transformer, texts: list[str], *, learns: bool) -> sp.csr_matrix:
     """Rows of texts in float32; the vectoriser learns from them before, if asked to."""
     if not learns:
+        if len(texts) <= _FEW_TEXTS and _is_plain_tfidf(vectorizer):
+            return _tfidf_rows(vectorizer, texts)
         return sp.csr_matrix(vectorizer.transform(texts), dtype=np.float32)
     try:
         return sp.csr_matrix(vectorizer.fit_transform(texts), dtype=np.float32)
     except ValueError as error:  # no word at all, or none left by min_df and max_df
         reason = str(error).rstrip(".").lower()
         raise ValueError(f"texts must have words to learn from, got none: {reason}") from error
+
+
+def _is_plain_tfidf(vectorizer: Transformer) -> bool:
+    if type(vectorizer) is not TfidfVectorizer or vectorizer.dtype is not np.float32:
+        return False
+    return bool(vectorizer.norm == "l2" and vectorizer.use_idf and not vectorizer.binary)
+
+
+def _tfidf_rows(vectorizer: TfidfVectorizer, texts: list[str]) -> sp.csr_matrix:
+    """What the vectoriser's `transform` gives, to the last bit.
+
+    That one validates its own matrices four times, which takes .3 milliseconds, and a title .01.
+    """
+    terms, column_of = vectorizer.build_analyzer(), vectorizer.vocabulary_.get
+    columns, counts, ends = array("i"), array("f"), [0]
+    for text in texts:
+        found = Counter(map(column_of, terms(text)))
+        found.pop(None, None)  # terms that were not learnt
+        for column in sorted(found):
+            columns.append(column)
+            counts.append(found[column])
+        ends.append(len(columns))
+    indices, data = np.array(columns, dtype=np.int32), np.array(counts, dtype=np.float32)
+    if vectorizer.sublinear_tf:
+        data = np.log(data) + np.float32(1)
+    data *= vectorizer.idf_[indices]
+    rows = sp.csr_matrix((data, indices, ends), shape=(len(texts), len(vectorizer.vocabulary_)))
+    inplace_csr_row_normalize_l2(rows)
+    return rows
 
 
 def stack(rows: sp.csr_matrix, embed: Embedder | None, texts: list[str]) -> sp.csr_matrix:

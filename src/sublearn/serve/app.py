@@ -16,12 +16,13 @@ from starlette.requests import ClientDisconnect
 import sublearn
 from sublearn.serve.asking import Asked, answer
 from sublearn.serve.batches import Batches
-from sublearn.serve.guard import Guard, check_token
+from sublearn.serve.guard import Guard, Rules, check_token
 from sublearn.serve.limits import MEGABYTE, Limits, Refusal
 from sublearn.serve.metrics import CONTENT_TYPE, Metrics
 from sublearn.serve.models import ModelFile, Models, Served
 from sublearn.serve.openapi import openapi_of
 from sublearn.serve.page import PAGE, PAGE_HEADERS
+from sublearn.serve.shortcut import Shortcut
 from sublearn.serve.work import Buffers, ClientGone, Held, Work
 from sublearn.serve.writing import PiecesResponse
 from sublearn.validation.values import show
@@ -96,8 +97,9 @@ def create_app(
     )
     app.state.limits, app.state.metrics, app.state.models = limits, metrics, models
     app.openapi = lambda: openapi_of(app.title, models)  # type: ignore[method-assign]
-    app.add_middleware(Guard, hosts=hosts, token=token, metrics=metrics)
-    desk = Desk(models, limits, metrics)
+    rules, desk = Rules(hosts=hosts, token=token), Desk(models, limits, metrics)
+    app.add_middleware(Guard, rules=rules, metrics=metrics)
+    app.state.shortcut = Shortcut(desk, rules)
     _add_descriptions(app, models, limits)
     _add_state(app, desk, metrics)
     _add_questions(app, desk)
@@ -178,9 +180,14 @@ class Desk:
             raise
         return PiecesResponse(pieces, held.release)
 
+    @property
+    def most_bytes(self) -> int:
+        """Of a question."""
+        return int(self.limits.max_megabytes * MEGABYTE)
+
     async def _read(self, request: Request, held: Held) -> bytes:
         """The body of a request, which must be small enough and come soon enough."""
-        most = int(self.limits.max_megabytes * MEGABYTE)
+        most = self.most_bytes
         length = request.headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > most:
             raise self._too_large()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,9 +26,9 @@ from sublearn.serve.metrics import Metrics
 from sublearn.serve.services import LabelQuestion, Question, Service
 from sublearn.serve.writing import write_json
 
-__all__ = ["Batches", "is_itemwise"]
+__all__ = ["SMALL_BODY", "Batches", "Outcome", "Waiting", "is_itemwise"]
 
-_SMALL_BODY = 1 << 14  # bytes
+SMALL_BODY = 1 << 14  # bytes
 _SMALL_ITEMS = 8
 _SMALL_LABELS = 256
 _MOST_WINDOWS = 8
@@ -49,10 +49,17 @@ def is_itemwise(service: Service[Question]) -> bool:
 
 
 @dataclass(eq=False)
-class _Waiting:
+class Waiting:
+    """A question of a batch to come; `tell` gets its outcome on the event loop's thread."""
+
     service: Service[Question]
     body: bytes
-    outcome: asyncio.Future[Outcome]
+    tell: Callable[[Outcome], None]
+    is_given_up: bool = False
+
+    def give_up(self, *_: object) -> None:
+        """Nobody waits for it any longer."""
+        self.is_given_up = True
 
 
 @dataclass
@@ -77,26 +84,34 @@ class Batches:
     def __init__(self, limits: Limits, metrics: Metrics):
         self._limits, self._metrics = limits, metrics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sublearn-batch")
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._is_running = False
         self._last_size = 0
 
     def takes(self, service: Service[Question], body: bytes) -> bool:
         """Whether a question is one for a batch, as far as its body tells."""
-        return len(body) <= _SMALL_BODY and self._limits.max_batch > 1 and is_itemwise(service)
+        return len(body) <= SMALL_BODY and self._limits.max_batch > 1 and is_itemwise(service)
 
     def add(self, service: Service[Question], body: bytes) -> asyncio.Future[Outcome]:
         """The pieces of an answer to come, an exception, or None for a question that is not small.
 
         Give it up by cancelling.
         """
-        loop = asyncio.get_running_loop()
-        asked = _Waiting(service, body, loop.create_future())
+        found: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        asked = self.put(service, body, lambda one: None if found.done() else found.set_result(one))
+        found.add_done_callback(asked.give_up)
+        return found
+
+    def put(
+        self, service: Service[Question], body: bytes, tell: Callable[[Outcome], None]
+    ) -> Waiting:
+        """As `add`, with a function that gets the outcome."""
+        asked = Waiting(service, body, tell)
         self._waiting.append(asked)
         if not self._is_running:
             self._is_running = True
             self._collect(_MOST_WINDOWS if self._last_size > 1 else 0)
-        return asked.outcome
+        return asked
 
     def _collect(self, n_windows: int, n_before: int = 0) -> None:
         """Begin when no more questions come, or enough have come, or enough time is over."""
@@ -111,7 +126,7 @@ class Batches:
         """Answer what waits, on the event loop's thread."""
         n_taken = min(len(self._waiting), self._limits.max_batch)
         taken = [self._waiting.popleft() for _ in range(n_taken)]
-        batch = [asked for asked in taken if not asked.outcome.done()]
+        batch = [asked for asked in taken if not asked.is_given_up]
         self._last_size = len(batch)
         if batch:
             self._metrics.batch(len(batch))
@@ -119,17 +134,17 @@ class Batches:
         running = loop.run_in_executor(self._thread, self._answers, batch)
         running.add_done_callback(lambda done: self._deliver(batch, done.result()))
 
-    def _deliver(self, batch: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
+    def _deliver(self, batch: Sequence[Waiting], outcomes: Sequence[Outcome]) -> None:
         for asked, outcome in zip(batch, outcomes, strict=True):
-            if not asked.outcome.done():
-                asked.outcome.set_result(outcome)
+            if not asked.is_given_up:
+                asked.tell(outcome)
         self._is_running = bool(self._waiting)
         if self._is_running:
             self._collect(_MOST_WINDOWS)
 
     # --- in the thread -----------------------------------------------------------------------
 
-    def _answers(self, batch: Sequence[_Waiting]) -> list[Outcome]:
+    def _answers(self, batch: Sequence[Waiting]) -> list[Outcome]:
         outcomes: list[Outcome] = [None] * len(batch)
         groups: dict[tuple[object, ...], list[_Read]] = {}
         for at, asked in enumerate(batch):
@@ -143,7 +158,7 @@ class Batches:
                 outcomes[read.at] = outcome
         return outcomes
 
-    def _read(self, at: int, asked: _Waiting) -> _Read | Exception | None:
+    def _read(self, at: int, asked: Waiting) -> _Read | Exception | None:
         """A small question; what is wrong with it; or None if it is large."""
         try:
             with refusing(asked.service.question):

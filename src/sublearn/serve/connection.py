@@ -6,7 +6,8 @@ connection is in one of four phases, the server looks at all of them ten times a
 
 uvicorn also reads all requests that have arrived before it does anything else: whoever asks for
 `/healthz` beside 64 busy clients waits for 64 requests. Here :class:`Turns` begins one request at a
-time, and `/healthz` at once.
+time, and `/healthz` at once. Questions in the usual form go a shorter way, past h11 and the
+application (:mod:`sublearn.serve.shortcut`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from sublearn.serve.batches import Outcome
 from sublearn.serve.guard import SECURITY_HEADERS
 from sublearn.serve.limits import Limits, Refusal
 from sublearn.serve.metrics import Metrics
+from sublearn.serve.shortcut import Pending, Shortcut
 from sublearn.typing import JsonObject
 
 __all__ = ["Connection", "Turns"]
@@ -37,6 +40,7 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _FIRST = tuple(b"GET /%b " % path for path in (b"healthz", b"readyz", b"health", b"ready"))
 _LONG_TURN = 0.005  # seconds
 _MOST_SKIPPED = 8  # turns
+_PART_SECONDS = 0.1  # in which the rest of a request must come for the short way
 _HEADING, _IDLE, _WORKING, _SENDING = "heading", "idle", "working", "sending"
 
 
@@ -82,15 +86,22 @@ class Connection(H11Protocol):
         limits: Limits,
         metrics: Metrics,
         turns: Turns,
+        shortcut: Shortcut | None,
         config: Config,
         server_state: ServerState,
         app_state: JsonObject,
     ):
         super().__init__(config, server_state, app_state)
         self.limits, self.metrics, self.turns = limits, metrics, turns
+        self.shortcut = shortcut
         self.conn: _Requests = _Requests(h11.SERVER)
         self._phase: tuple[str, object] = (_HEADING, None)
         self._since = 0.0
+        self._part, self._part_since = b"", 0.0  # the beginning of a request
+        self._pending: Pending | None = None
+        self._early = b""  # what came before the answer
+        self._n_short = 0  # answers that went the short way
+        self._was_short = self._ends = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it, if need be in place of another one."""
@@ -103,9 +114,67 @@ class Connection(H11Protocol):
                 )
             )
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody waits any longer."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.give_up(499)
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
-        """Wait for a turn without reading on, but for what is answered first."""
+        """Take the short way where there is one."""
         self._unset_keepalive_if_required()
+        if self._pending is not None:
+            self.transport.pause_reading()
+            self._early += data
+            return
+        data, self._part = self._part + data, b""
+        if not (self._is_between_requests() and self._shorten(data)):
+            self._go_on(data)
+
+    def _is_between_requests(self) -> bool:
+        """Whether neither h11 nor the transport holds anything back."""
+        is_free = self.cycle is None or self.cycle.response_complete
+        is_free = is_free and not self.flow.write_paused and not self.transport.is_closing()
+        return is_free and self.conn.our_state is h11.IDLE and not self.conn.trailing_data[0]
+
+    def _shorten(self, data: bytes) -> bool:
+        """Begin to answer a request that can go the short way, or wait for its rest."""
+        if self.shortcut is None or (head := self.shortcut.head_of(data, self.server)) is None:
+            return False
+        if len(data) < head.n_bytes:
+            self._part, self._part_since = data, self._part_since or self.loop.time()
+            return True
+        self._part_since = 0.0
+        if len(data) > head.n_bytes:
+            return False
+        self._pending = self.shortcut.begin(head, data, self._answer)
+        return self._pending is not None
+
+    def _answer(self, outcome: Outcome) -> None:
+        """Send what has come of the pending question, and take what has come meanwhile."""
+        pending, self._pending = self._pending, None
+        early, self._early = self._early, b""
+        if pending is None:
+            return
+        closes = self._ends or pending.head.closes
+        response = pending.response(outcome, self.server_state.default_headers, closes)
+        if response is None:
+            self._go_on(pending.data + early)
+            return
+        self.transport.write(response)
+        self.server_state.total_requests += 1
+        self._n_short += 1
+        self._was_short = True
+        if closes:
+            self.transport.close()
+        elif early:
+            self.transport.resume_reading()
+            self.data_received(early)
+
+    def _go_on(self, data: bytes) -> None:
+        """Wait for a turn without reading on, but for what is answered first."""
+        self._was_short, self._part_since = False, 0.0
         if data.startswith(_FIRST):
             super().data_received(data)
         else:
@@ -127,7 +196,10 @@ class Connection(H11Protocol):
     def check(self, now: float) -> None:
         """Close it if the client has been too slow."""
         phase = self._find_phase()
-        if phase != self._phase:
+        if self._part and now > self._part_since + _PART_SECONDS:
+            data, self._part = self._part, b""
+            self._go_on(data)
+        elif phase != self._phase:
             self._phase, self._since = phase, now
         elif phase[0] == _HEADING and now > self._since + self.limits.header_seconds:
             sentence = "the head of a request must come within {} s"
@@ -135,16 +207,31 @@ class Connection(H11Protocol):
         elif phase[0] == _SENDING and now > self._since + self.limits.send_seconds:
             self.metrics.refuse("send_seconds")
             self.transport.abort()
+        elif self._pending is not None and now > self._since + self.limits.work_seconds:
+            pending, self._pending = self._pending, None
+            pending.give_up(503)
+            self._refuse(pending.desk.work.too_long())
+        elif phase[0] == _IDLE and self._was_short and now > self._since + self.limits.idle_seconds:
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """Close it, after the answer to a pending question."""
+        self._ends = True
+        if self._pending is None:
+            super().shutdown()
 
     def _find_phase(self) -> tuple[str, object]:
         """What it does, and for which request."""
-        cycle = self.cycle
+        cycle, request = self.cycle, (self.cycle, self._n_short)
         if self.transport.is_closing() or self.transport.get_write_buffer_size():
-            return _SENDING, cycle
+            return _SENDING, request
+        if self._pending is not None:
+            return _WORKING, request
         if cycle is None or cycle.response_complete:
-            is_idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]
-            return (_IDLE if is_idle else _HEADING), cycle
-        return (_SENDING if cycle.response_started else _WORKING), cycle
+            is_idle = self._was_short or self.timeout_keep_alive_task is not None
+            is_idle = is_idle and not self._part and not self.conn.trailing_data[0]
+            return (_IDLE if is_idle else _HEADING), request
+        return (_SENDING if cycle.response_started else _WORKING), request
 
     def _push_out_another(self) -> bool:
         """Close the connection that has waited for its client longest, if one does."""

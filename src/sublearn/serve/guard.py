@@ -22,7 +22,7 @@ from sublearn.serve.limits import Refusal
 from sublearn.serve.metrics import Metrics
 from sublearn.validation.values import show
 
-__all__ = ["LOCAL_NAMES", "SECURITY_HEADERS", "Guard", "check_token", "refused"]
+__all__ = ["LOCAL_NAMES", "SECURITY_HEADERS", "Guard", "Rules", "check_token", "refused"]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 #: On every response; the page has a policy of its own.
@@ -43,10 +43,8 @@ _LOG = logging.getLogger("sublearn.serve")
 class Guard:
     """ASGI middleware that refuses, adds headers, counts, and answers failures."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], token: str | None, metrics: Metrics):
-        self.app, self.metrics = app, metrics
-        self.hosts = {_plain(host) for host in (*hosts, *LOCAL_NAMES)}
-        self.token = None if token is None else token.encode()
+    def __init__(self, app: ASGIApp, *, rules: Rules, metrics: Metrics):
+        self.app, self.rules, self.metrics = app, rules, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or refuse one request."""
@@ -66,7 +64,7 @@ class Guard:
 
         self.metrics.begin()
         try:
-            self._check(scope)
+            self.rules.check(scope)
             await self.app(scope, receive, send_safely)
         except Refusal as refusal:
             self.metrics.refuse(refusal.limit)
@@ -82,7 +80,16 @@ class Guard:
         finally:
             self.metrics.end(scope["path"], status, time.perf_counter() - start)
 
-    def _check(self, scope: Scope) -> None:
+
+class Rules:
+    """Who may ask, by which name and in which form: what `Guard` and `Shortcut` go by."""
+
+    def __init__(self, *, hosts: Iterable[str], token: str | None):
+        self.hosts = {_plain(host) for host in (*hosts, *LOCAL_NAMES)}
+        self.token = None if token is None else token.encode()
+
+    def check(self, scope: Scope) -> None:
+        """Refuse a request by what its head says."""
         headers = Headers(scope=scope)
         self._check_host(headers, scope)
         if scope["method"] not in _READING:

@@ -46,6 +46,7 @@ class Metrics:
         self._refusals = self._counter("refusals", "Requests refused, by limit", "limit")
         self._reloads = self._counter("reloads", "Files read again", "model", "outcome")
         self._questions = self._counter("questions", "Questions to a model", "model")
+        self._short = self._counter("short_requests", "Requests that went the short way")
         self._seconds = Histogram(
             "sublearn_predict_seconds",
             "Time of a question from its head to the end of its answer",
@@ -60,6 +61,7 @@ class Metrics:
         )
         self._in_flight = self._gauge("requests_in_flight", "Requests that are not over")
         self._gauges: list[tuple[Gauge, Callable[[], int]]] = []
+        self._counted: dict[tuple[str, int], Counter] = {}
 
     def begin(self) -> None:
         """Count a request that has come."""
@@ -69,9 +71,21 @@ class Metrics:
         """Count a request that is over."""
         self._in_flight.dec()
         template = path if path in self._paths else _template(path)
-        self._requests.labels(template, str(status)).inc()
+        counter = self._counted.get((template, status))
+        if counter is None:  # to look it up by its labels takes longer than to count
+            counter = self._requests.labels(template, str(status))
+            self._counted[template, status] = counter
+        counter.inc()
         if template.endswith("/predict"):
             self._seconds.observe(seconds)
+
+    def leave(self) -> None:
+        """A request that had begun is to begin again."""
+        self._in_flight.dec()
+
+    def shorten(self) -> None:
+        """Count a request that was answered past HTTP's library and the application."""
+        self._short.inc()
 
     def refuse(self, limit: str) -> None:
         """Count a refusal."""

@@ -28,6 +28,13 @@ _MAX_DEPTH = 8  # questions need five
 _ITEM_DEPTH = 3  # a list of texts or rows is at level 2, one of positions at level 3
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name}, which is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 def read_json(body: bytes, limits: Limits) -> object:
     """The value of a JSON text in UTF-8.
 
@@ -52,7 +59,7 @@ def read_json(body: bytes, limits: Limits) -> object:
 class _Reader:
     def __init__(self, text: str, limits: Limits):
         self.text, self.limits = text, limits
-        self.decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+        self.decoder = _DECODER
         self.has_escapes = "\\u" in text
 
     def skip(self, at: int) -> int:
@@ -159,8 +166,6 @@ class _Reader:
         return at + 1
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name}, which is no number of JSON")
 
 
 def _wrong(needed: str, got: str, at: int) -> ValueError:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import gc
+import logging
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ from sublearn.serve.app import create_app
 from sublearn.serve.connection import Connection, Turns
 from sublearn.serve.limits import Limits
 from sublearn.serve.models import ModelFile, Models
+from sublearn.serve.shortcut import Shortcut
 from sublearn.serve.workers import run_workers
 from sublearn.typing import JsonObject
 from sublearn.validation.params import Positive, check_argument
@@ -167,6 +169,7 @@ class _Server(uvicorn.Server):
         self.models: Models = app.state.models
         self.listening, self.settings = listening, settings
         self.turns = Turns()
+        self.shortcut = _shortcut_of(app)
         self._reading: threading.Thread | None = None
         self._is_told = False  # by SIGHUP to read files again
 
@@ -178,9 +181,10 @@ class _Server(uvicorn.Server):
             self._connection,
             sock=self.listening,
             ssl=context,
-            backlog=_WAITING,
+            backlog=1,  # as many are accepted at once: the rest may be another process's
             ssl_handshake_timeout=self.limits.header_seconds if context else None,
         )
+        self.listening.listen(_WAITING)
         self.servers.append(listener)
 
     def _connection(self) -> Connection:
@@ -188,6 +192,7 @@ class _Server(uvicorn.Server):
             self.limits,
             self.metrics,
             self.turns,
+            self.shortcut,
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
@@ -226,6 +231,14 @@ class _Server(uvicorn.Server):
     def _abort(self) -> None:
         for connection in list(self.server_state.connections):
             connection.transport.abort()
+
+
+def _shortcut_of(app: FastAPI) -> Shortcut | None:
+    """The application's, unless the log is to have a line of each request, or there is more to go
+    through than the application as it was made."""
+    is_logged = logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
+    found: Shortcut = app.state.shortcut
+    return None if is_logged or len(app.user_middleware) != 1 else found
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sublearn.serve.limits import MEGABYTE, Limits, Refusal
@@ -56,17 +56,15 @@ class Work:
         ClientGone
             If `client_gone` came first.
         """
-        self._refuse_if_full()
+        self.enter()
         given_up = threading.Event()
 
         def check() -> None:
             if given_up.is_set():
                 raise _GaveUp
 
-        with self._lock:
-            self._n_jobs += 1
         running = self._pool.submit(job, check)
-        running.add_done_callback(self._done)
+        running.add_done_callback(lambda done: self.leave())
         try:
             return await self._first(asyncio.wrap_future(running), client_gone)
         finally:
@@ -74,13 +72,27 @@ class Work:
 
     async def wait_for(self, begin: Callable[[], asyncio.Future[_Result]]) -> _Result:
         """The result of a job that runs elsewhere; it counts, and has its time, like others."""
-        self._refuse_if_full()
-        with self._lock:
-            self._n_jobs += 1
+        self.enter()
         try:
             return await self._first(begin(), None)
         finally:
-            self._done()
+            self.leave()
+
+    def enter(self) -> None:
+        """Count a job that runs elsewhere until `leave`, or refuse it."""
+        self._refuse_if_full()
+        with self._lock:
+            self._n_jobs += 1
+
+    def leave(self) -> None:
+        """A job has ended."""
+        with self._lock:
+            self._n_jobs -= 1
+
+    def too_long(self) -> Refusal:
+        """The refusal of a job that did not end in time."""
+        sentence = "a question must take at most {} s, got more"
+        return self._limits.refusal("work_seconds", sentence, 503)
 
     def _refuse_if_full(self) -> None:
         if self.is_full:
@@ -102,16 +114,10 @@ class Work:
                 return result.result()
             if any(one.done() for one in watched):
                 raise ClientGone
-            raise self._limits.refusal(
-                "work_seconds", "a question must take at most {} s, got more", 503
-            )
+            raise self.too_long()
         finally:
             for one in watched:
                 one.cancel()
-
-    def _done(self, job: Future[_Result] | None = None) -> None:
-        with self._lock:
-            self._n_jobs -= 1
 
 
 class Buffers:

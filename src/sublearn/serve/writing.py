@@ -14,6 +14,7 @@ __all__ = ["PiecesResponse", "write_json"]
 
 _STEP = 512  # values that are written at once, about half a millisecond
 _PIECE = 1 << 16  # bytes that are sent at once
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def write_json(
@@ -80,7 +81,7 @@ def _has_inner(values: Sequence[object]) -> bool:
 
 def _dumped(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encode(value)
     except ValueError:
         raise ValueError(
             "the values of a question must give finite scores, got NaN or infinity; "
