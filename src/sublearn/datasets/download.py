@@ -150,9 +150,7 @@ def _named(source: str, target: Path) -> Iterator[None]:
             f"{source}: cannot be reached ({error.reason}); connect to a network, {by_hand}"
         ) from None
     except _Cut as error:
-        raise DownloadError(
-            f"{source}: {error}; what came is kept, and the next call goes on from there"
-        ) from None
+        raise DownloadError(f"{source}: {error}; call again to go on from what has come") from None
 
 
 class _Part:
@@ -235,7 +233,7 @@ def _receive(part: _Part, timeout: float, bar: DownloadBar) -> None:
             raise
         error.close()
         part.drop()
-        raise _Cut("the file at its source is another one now") from None
+        raise _Cut("the server's file is shorter than what has come") from None
     except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
         raise _Cut(f"the connection broke off ({error or type(error).__name__})") from None
     if total is not None and len(part) != total:

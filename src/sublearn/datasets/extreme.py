@@ -65,7 +65,8 @@ _SETS = {
 DESCRIPTIONS = tuple(
     Description(
         name,
-        f'fetch_extreme("{name}")',
+        "fetch_extreme",
+        name,
         one.what,
         "none stated; cite the repository and the source of the set",
         _PAGE,

@@ -30,7 +30,8 @@ _N_DAYS = (date(2008, 7, 7) - _FIRST_DAY).days + 1
 DESCRIPTIONS = (
     Description(
         "gefcom2012",
-        "fetch_gefcom2012()",
+        "fetch_gefcom2012",
+        None,
         f"hourly loads of {_N_ZONES} zones and temperatures of {_N_STATIONS} stations of a utility "
         f"in the United States, {_N_DAYS:,} days from 1 January 2004",
         "MIT (of the package that distributes the files)",

@@ -60,7 +60,8 @@ _N_FEATURES = 47_236
 DESCRIPTIONS = (
     Description(
         "rcv1",
-        "fetch_rcv1()",
+        "fetch_rcv1",
+        None,
         "Reuters stories of a year: 23,149 for training and 781,265 for testing, 47,236 words, "
         "103 topics in a tree",
         "none stated for the vectors; the stories themselves are licensed for research",

@@ -34,7 +34,8 @@ _TEST_SHARE = 10  # one text of so many is for testing
 DESCRIPTIONS = (
     Description(
         "gnd",
-        "fetch_gnd()",
+        "fetch_gnd",
+        None,
         "titles and abstracts of the German national library of science and technology, German "
         "and English: 90,452 records for training, 19,949 for choosing, 27,998 for testing",
         "CC BY-SA 4.0",
@@ -44,7 +45,8 @@ DESCRIPTIONS = (
     *(
         Description(
             f"yso-{language}",
-            f'fetch_yso("{language}")',
+            "fetch_yso",
+            language,
             f"titles of Finnish libraries ({language}), each with concepts of the General Finnish "
             "Ontology; a few hundred texts of each concept",
             "CC0 (metadata of Finna)",
@@ -56,7 +58,8 @@ DESCRIPTIONS = (
 )
 _QUICKSTART = Description(
     "library-records",
-    "load_library_records()",
+    "load_library_records",
+    None,
     "12,923 records for training and 1,978 for testing, 3,861 subject headings; comes with the "
     "package",
     "CC0 1.0 (metadata of Finna)",

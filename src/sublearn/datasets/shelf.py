@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,8 +34,10 @@ class Description:
     ----------
     name : str
         Its folder in the cache, and its name for ``sublearn datasets fetch``.
-    call : str
-        The line of Python that loads it.
+    function : str
+        The function of this package that loads it.
+    argument : str or None
+        Its first argument, if it has one.
     what : str
         What it holds and how much of it.
     licence : str
@@ -46,11 +49,17 @@ class Description:
     """
 
     name: str
-    call: str
+    function: str
+    argument: str | None
     what: str
     licence: str
     page: str
     sums: str
+
+    @property
+    def call(self) -> str:
+        """The line of Python that loads it."""
+        return f"{self.function}({'' if self.argument is None else json.dumps(self.argument)})"
 
     def bunch(self, **parts: object) -> Bunch:
         """The set with what is told of it."""

@@ -49,7 +49,8 @@ _INSTANCES: dict[str, tuple[str, str | None]] = {
 DESCRIPTIONS = (
     Description(
         "uai",
-        'fetch_uai("pdb1etl")',
+        "fetch_uai",
+        "pdb1etl",
         f"{len(_INSTANCES)} networks to find the most probable assignment of: side chains of "
         "proteins (9 to some 1,300 variables of up to 81 values) and parts of objects in pictures "
         "(60 variables, all pairs)",
