@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ClusterError", "DataFileError", "ModelFileError", "ParameterError"]
+__all__ = ["ClusterError", "DataFileError", "DownloadError", "ModelFileError", "ParameterError"]
 
 
 @contextmanager
@@ -38,6 +38,13 @@ class DataFileError(ValueError):
 
     The message begins with the path, and with the line where the format has lines. A file that is
     not there, or may not be opened, stays the `OSError` that it is.
+    """
+
+
+class DownloadError(OSError):
+    """A data set cannot be had: no network, no such file, a damaged or another one.
+
+    The message names the address, says what is kept, and where to put the file by hand.
     """
 
 

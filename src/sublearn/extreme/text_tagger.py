@@ -32,6 +32,7 @@ from sublearn.extreme.text_vectors import (
     stack,
     text_rows,
 )
+from sublearn.fitting.display import FitOnDisplay
 from sublearn.fitting.labels import LabelClassifier
 from sublearn.io.fields import Fields, Floats, Integers, ListOf, OrAbsent, Parts, Strings
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params
@@ -100,7 +101,7 @@ class _Classifier(Rule):
 _DOCUMENT_COUNT = OrNone(Either(Positive(int), Interval(float, 0.0, 1.0, "right")))
 
 
-class TextTagger(SavedModel, ClassifierMixin, BaseEstimator):
+class TextTagger(FitOnDisplay, SavedModel, ClassifierMixin, BaseEstimator):
     """Learns to tag texts: scikit-learn's vectoriser and a classifier, saved as one file.
 
     A scikit-learn pipeline of the two predicts as well, but has no `predict_top_k` and is pickled.

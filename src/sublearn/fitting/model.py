@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+from sublearn.fitting.display import FitOnDisplay
 from sublearn.fitting.progress import Progress
 from sublearn.io.fields import FEATURES, FIGURES, Fields
 from sublearn.io.models import SavedModel
@@ -17,7 +18,7 @@ _FORMER_COLUMNS = {"n_free": "n_active", "n_working": "n_active"}  # of traces i
 _Result = TypeVar("_Result")
 
 
-class FittedModel(SavedModel):
+class FittedModel(FitOnDisplay, SavedModel):
     """Runs a job under the eyes of the user, and keeps the `Solution` it came to.
 
     A subclass has the parameters `callback` and `verbose`, and `tol` if it warns. `_STORED` lists
