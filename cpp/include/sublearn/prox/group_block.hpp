@@ -50,8 +50,9 @@ class GroupBlock {
     }
     if (!(gain(of, v, u) < 0.0)) leave_zero(of, v, u);
     subtract(of, u, v);
-    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
-      if (!descend(of, v, u)) return;
+    const double first = descend(of, v, u);
+    for (int sweep = 1; sweep < kMostSweeps; ++sweep) {
+      if (descend(of, v, u) <= kSmall * first) return;
     }
   }
 
@@ -64,7 +65,8 @@ class GroupBlock {
   };
 
   static constexpr int kMostSweeps = 30;
-  static constexpr double kSmall = 1e-3;  ///< of a first sweep's move, below which a sweep is last
+  static constexpr double kSmall =
+      0.03;  ///< of the first sweep's move, below which a sweep is the last
 
   static double product(const Quadratic& of, std::size_t k, std::span<const double> u) {
     double sum = 0.0;
@@ -100,15 +102,14 @@ class GroupBlock {
     for (std::size_t k = 0; k < u.size(); ++k) v[k] -= product(of, k, u);
   }
 
-  /// A sweep over the coordinates. False if it moved little.
-  static bool descend(const Quadratic& of, std::span<double> v, std::span<double> u) {
-    double squares = 0.0, moved = 0.0, reached = 0.0;
+  /// A sweep over the coordinates; returns how far they moved.
+  static double descend(const Quadratic& of, std::span<double> v, std::span<double> u) {
+    double squares = 0.0, moved = 0.0;
     for (const double t : u) squares += t * t;
     for (std::size_t k = 0; k < u.size(); ++k) {
       const double before = u[k], a = of.diagonal[k];
       const double rest = std::max(squares - before * before, 0.0);
       const double after = minimise_beside(a + of.l2, v[k] + a * before, of.level, rest, of.within);
-      reached += a * std::abs(after);
       if (after == before) continue;
       u[k] = after;
       squares = rest + after * after;
@@ -116,7 +117,7 @@ class GroupBlock {
       moved += a * std::abs(step);
       for (std::size_t l = 0; l < u.size(); ++l) v[l] -= step * of.H[l * of.stride + k];
     }
-    return moved > kSmall * reached;
+    return moved;
   }
 };
 
