@@ -33,6 +33,8 @@ MODELS = {
     "ChainSVM": "sublearn.structured",
     "DenseExtremeClassifier": "sublearn.embed",
     "EmbeddingExtremeClassifier": "sublearn.embed",
+    "GroupLinearRegression": "sublearn.linear",
+    "GroupLogisticRegression": "sublearn.linear",
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
     "LatentFeatureLasso": "sublearn.latent",

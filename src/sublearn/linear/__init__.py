@@ -1,5 +1,6 @@
 """Sparse linear models: few weights that are not zero, and a bound on what is left to gain."""
 
+from sublearn.linear.groups import GroupLinearRegression, GroupLogisticRegression
 from sublearn.linear.inverse_covariance import SparseInverseCovariance
 from sublearn.linear.logistic import SparseLogisticRegression
 from sublearn.linear.path import CoefficientPath
@@ -10,6 +11,8 @@ from sublearn.optim.row_losses import Huber, Quantile
 __all__ = [
     "CoefficientPath",
     "CrossValidation",
+    "GroupLinearRegression",
+    "GroupLogisticRegression",
     "Huber",
     "Quantile",
     "SparseInverseCovariance",

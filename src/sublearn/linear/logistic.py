@@ -16,7 +16,7 @@ from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import ClassTargets, RowNumbers, Targets, log_probabilities
 from sublearn.optim.dual_point import MOST_FREE
-from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_problem import SparsePenalty
 from sublearn.trace import Callback
 from sublearn.typing import ClassWeightLike, LabelsLike, Matrix, MatrixLike, State, WeightsLike
 from sublearn.validation import Boolean, ClassWeight, OneOf, Rule, encode_labels
@@ -186,7 +186,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         self.n_jobs, self.verbose, self.callback = n_jobs, verbose, callback
 
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: SparsePenalty
     ) -> Targets:
         name = type(self).__name__
         labels = encode_labels(y, X.shape[0], estimator_name=name)

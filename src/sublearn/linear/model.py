@@ -39,7 +39,7 @@ from sublearn.linear.selection import (
 )
 from sublearn.linear.targets import RowNumbers, Targets
 from sublearn.optim.dual_point import MOST_FREE
-from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_problem import Penalty, SparsePenalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
 from sublearn.optim.linear_solvers import LinearSolver
 from sublearn.optim.scaling import (
@@ -186,7 +186,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: SparsePenalty
     ) -> Targets:
         """What is learned from, with `y` made canonical."""
 
@@ -372,14 +372,20 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         if offsets is not None:
             centred = centre_columns(design.X, offsets)
             design = Design(centred, *column_extremes(centred))
-        scales, columns = column_scales(design) if self.l2 == 0 else None, design.X
+        scales, columns = column_scales(design) if self._is_divisible else None, design.X
         if scales is not None:
+            assert isinstance(penalty, Penalty)
             columns = divide_columns(columns, scales)
             penalty = replace(penalty, factors=penalty.factors / scales)
         rows = RowNumbers(weights, given)
         return _Task(self._read_targets(columns, y, rows, penalty), scales, offsets)
 
-    def _read_penalty(self, n_features: int) -> Penalty:
+    @property
+    def _is_divisible(self) -> bool:
+        """Whether the penalty of divided columns is one of the same kind."""
+        return self.l2 == 0
+
+    def _read_penalty(self, n_features: int) -> SparsePenalty:
         name = type(self).__name__
         if self.l1 == 0 and self.l2 == 0:
             raise ParameterError(f"{name}.l1 must be positive where l2 is 0, got 0")

@@ -13,7 +13,7 @@ from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, RowNumbers, Targets
-from sublearn.optim.linear_problem import Penalty
+from sublearn.optim.linear_problem import SparsePenalty
 from sublearn.optim.row_losses import Huber, KinkedLoss, Loss, Poisson, Quantile, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
@@ -188,7 +188,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         return _LOSSES[self.loss]()
 
     def _read_targets(
-        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: Penalty
+        self, X: Matrix, y: LabelsLike, rows: RowNumbers, penalty: SparsePenalty
     ) -> Targets:
         name = type(self).__name__
         if self.loss == "poisson" and self._method.needs_bounded_curvature:

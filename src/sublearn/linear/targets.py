@@ -15,7 +15,7 @@ from sublearn.fitting.progress import Progress
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
 from sublearn.optim.kinked import largest_l1, solve
 from sublearn.optim.linear_objective import as_columns
-from sublearn.optim.linear_problem import LinearProblem, Penalty, predict_rows
+from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty, predict_rows
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.row_losses import Logistic, Loss
 from sublearn.typing import Matrix
@@ -55,7 +55,7 @@ class Targets(abc.ABC):
         Weights and offsets of the rows.
     fit_intercept : bool
         Whether there are intercepts.
-    penalty : Penalty
+    penalty : SparsePenalty
         Of the weights of each output.
     settings : SolverSettings
         Of each solve.
@@ -65,7 +65,7 @@ class Targets(abc.ABC):
     y: np.ndarray
     rows: RowNumbers
     fit_intercept: bool
-    penalty: Penalty
+    penalty: SparsePenalty
     settings: SolverSettings
 
     @cached_property
@@ -200,6 +200,7 @@ class ClassTargets(Targets):
     def largest_l1(self) -> float:
         """The least l1 for which all penalised weights are 0."""
         if self.is_joint:
+            assert isinstance(self.penalty, Penalty)
             return largest_joint_l1(self.joint_problem, self.penalty, self.settings)
         return super().largest_l1()
 
@@ -216,6 +217,7 @@ class ClassTargets(Targets):
         if not self.is_joint:
             return super().solve(l1, progress, inits)
         problem, penalty, settings = self.joint_problem, self.penalty, self.settings
+        assert isinstance(penalty, Penalty)
         return solve_joint(problem, penalty, l1, settings, progress, inits)
 
     def loss_of(self, z: np.ndarray) -> float:

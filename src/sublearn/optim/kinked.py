@@ -24,7 +24,7 @@ import numpy as np
 from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.optim import linear_solve
-from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.row_losses import KinkedLoss
 from sublearn.trace import Status, Trace
@@ -39,7 +39,7 @@ _NULL_WIDTH = 1e-6  # the same, for the model without features
 
 def solve(
     problem: LinearProblem,
-    penalty: Penalty,
+    penalty: SparsePenalty,
     l1: float,
     settings: SolverSettings,
     progress: Progress,
@@ -48,6 +48,7 @@ def solve(
     """Minimise from `init`, or from the model without features, whatever the loss is."""
     if not isinstance(problem.loss, KinkedLoss):
         return linear_solve.solve(problem, penalty, l1, settings, progress, init)
+    assert isinstance(penalty, Penalty), "a kink and groups are not learned together"
     run = _Run(problem, penalty, l1, settings, init)
     while run.status is None:
         run.advance(progress)
@@ -57,7 +58,7 @@ def solve(
     return run.solution()
 
 
-def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSettings) -> float:
+def largest_l1(problem: LinearProblem, penalty: SparsePenalty, settings: SolverSettings) -> float:
     """The least l1 for which every penalised weight is 0; with a kink, hardly above the least."""
     if not isinstance(problem.loss, KinkedLoss):
         return linear_solve.largest_l1(problem, penalty, settings)

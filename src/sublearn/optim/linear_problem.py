@@ -6,6 +6,7 @@ r"""One sparse linear problem, ready for a solver.
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -17,12 +18,47 @@ from sublearn.optim.row_losses import Loss
 from sublearn.typing import Matrix
 from sublearn.validation.design import column_extremes
 
-__all__ = ["LinearProblem", "Penalty", "predict_rows"]
+__all__ = ["CoreResult", "LinearProblem", "Penalty", "SparsePenalty", "predict_rows"]
+
+#: What a call of the core returns: weights, intercept, status, rounds by column.
+CoreResult = tuple[np.ndarray, float, _core.Status, dict[str, np.ndarray]]
+
+
+class SparsePenalty(abc.ABC):
+    """A penalty whose weight l1 is not told yet: what solvers ask of any."""
+
+    l2: float
+    is_positive: bool
+
+    @property
+    def unpenalised(self) -> np.ndarray:
+        """Features that l1 does not hold."""
+        return np.arange(0)
+
+    @property
+    def free(self) -> np.ndarray:
+        """Features whose dual constraint is an equation: no l1 and no l2 holds them."""
+        return np.arange(0)
+
+    @abc.abstractmethod
+    def least_l1(self, slope: np.ndarray) -> float:
+        """The least l1 that holds weights at 0 against this gradient; 0 if it holds none."""
+
+    @abc.abstractmethod
+    def value(self, w: np.ndarray, l1: float) -> float:
+        """The penalty of the weights."""
+
+    @abc.abstractmethod
+    def run(
+        self, data: LinearData, l1: float, settings: _core.LinearSettings, w: np.ndarray,
+        intercept: float, monitor: _core.Monitor,
+    ) -> CoreResult:  # fmt: skip
+        """One call of the core from a point."""
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """The penalty of a problem up to the weight of its l1 term.
+class Penalty(SparsePenalty):
+    """A term for each feature: l1 with a factor, the squared norm, and signs.
 
     Parameters
     ----------
@@ -39,9 +75,14 @@ class Penalty:
     is_positive: bool
 
     @property
+    def unpenalised(self) -> np.ndarray:
+        """Features that l1 does not hold."""
+        return np.flatnonzero(self.factors == 0)
+
+    @property
     def free(self) -> np.ndarray:
         """Features whose dual constraint is an equation: no l1 and no l2 holds them."""
-        return np.flatnonzero(self.factors == 0) if self.l2 == 0 else np.arange(0)
+        return self.unpenalised if self.l2 == 0 else np.arange(0)
 
     def compiled(self) -> _core.SeparablePenalty:
         """The form that the core takes; l1 is passed beside it."""
@@ -51,14 +92,26 @@ class Penalty:
             penalty.lower = 0.0
         return penalty
 
-    def least_l1(self, pull: np.ndarray) -> float:
-        """The least l1 that holds weights at 0 against slopes of this size; 0 if it holds none."""
+    def least_l1(self, slope: np.ndarray) -> float:
+        """The least l1 that holds weights at 0 against this gradient; 0 if it holds none."""
         held = self.factors > 0
+        pull = -slope if self.is_positive else np.abs(slope)
         return float((pull[held] / self.factors[held]).max(initial=0.0))
 
     def value(self, w: np.ndarray, l1: float) -> float:
         """The penalty of the weights."""
         return float(l1 * (self.factors @ np.abs(w)) + 0.5 * self.l2 * (w @ w))
+
+    def run(
+        self, data: LinearData, l1: float, settings: _core.LinearSettings, w: np.ndarray,
+        intercept: float, monitor: _core.Monitor,
+    ) -> CoreResult:  # fmt: skip
+        """One call of the core from a point."""
+        levels = l1 * self.factors
+        found: CoreResult = _core.fit_linear(
+            data, levels, self.compiled(), settings, w, intercept, monitor
+        )
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from sublearn import _core
 from sublearn.fitting.progress import Progress
 from sublearn.optim.dual_point import dual_value
-from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty
 from sublearn.optim.linear_solvers import METHODS, LinearSolution, LinearSolver
 from sublearn.trace import Status, Trace
 
@@ -52,7 +52,7 @@ class SolverSettings:
 
 def solve(
     problem: LinearProblem,
-    penalty: Penalty,
+    penalty: SparsePenalty,
     l1: float,
     settings: SolverSettings,
     progress: Progress,
@@ -78,22 +78,21 @@ def solve(
     return run.solution()
 
 
-def largest_l1(problem: LinearProblem, penalty: Penalty, settings: SolverSettings) -> float:
+def largest_l1(problem: LinearProblem, penalty: SparsePenalty, settings: SolverSettings) -> float:
     """The least l1 for which every penalised feature has weight 0."""
     w, intercept = np.zeros(problem.n_features), problem.constant
-    unpenalised = np.flatnonzero(penalty.factors == 0)
+    unpenalised = penalty.unpenalised
     if len(unpenalised):
-        part = replace(penalty, factors=np.zeros(len(unpenalised)))
+        part = Penalty(np.zeros(len(unpenalised)), penalty.l2, penalty.is_positive)
         tight = replace(settings, solver="auto", tol=min(settings.tol, _NULL_TOL))
         rest = solve(problem.take_columns(unpenalised), part, 0.0, tight, Progress())
         w[unpenalised], intercept = rest.x, rest.intercept
-    slope = problem.gradient(w, intercept)
-    return penalty.least_l1(-slope if penalty.is_positive else np.abs(slope))
+    return penalty.least_l1(problem.gradient(w, intercept))
 
 
 def _approach(
     problem: LinearProblem,
-    penalty: Penalty,
+    penalty: SparsePenalty,
     l1: float,
     settings: SolverSettings,
     progress: Progress,
@@ -126,13 +125,12 @@ class _Run:
     def __init__(
         self,
         problem: LinearProblem,
-        penalty: Penalty,
+        penalty: SparsePenalty,
         l1: float,
         settings: SolverSettings,
         init: LinearSolution | None,
     ):
         self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
-        self.levels = l1 * penalty.factors
         self.w = np.zeros(problem.n_features) if init is None else np.ascontiguousarray(init.x)
         self.intercept = problem.constant if init is None else init.intercept
         self.objective, self.bound = np.nan, -np.inf
@@ -155,10 +153,9 @@ class _Run:
     def advance(self, monitor: _core.Monitor) -> None:
         """One call of the core, and what it showed."""
         before = self.objective
-        w, intercept, end, rows = _core.fit_linear(
-            self.problem.data, self.levels, self.penalty.compiled(), self._settings(),
-            self.w, float(self.intercept), monitor,
-        )  # fmt: skip
+        w, intercept, end, rows = self.penalty.run(
+            self.problem.data, self.l1, self._settings(), self.w, float(self.intercept), monitor
+        )
         status = Status.of(end)
         if not (np.isfinite(w).all() and np.isfinite(intercept)):
             self._give_up_method()
@@ -167,7 +164,7 @@ class _Run:
         self._count(rows)
         is_known = np.isfinite(before) and len(rows["gap"]) > 1  # the point that it began at
         self._take_in({name: v[int(is_known) :] for name, v in rows.items()})
-        if status is not Status.CONVERGED:
+        if status is not Status.CONVERGED and isinstance(self.penalty, Penalty):
             found = dual_value(self.problem, self.penalty, self.l1, self.w, self.intercept)
             self.bound = max(self.bound, found)
         is_final = status is Status.STALLED and self.method.works_on_all

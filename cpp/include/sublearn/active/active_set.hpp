@@ -10,7 +10,6 @@
 
 #include "sublearn/active/round.hpp"
 #include "sublearn/core/types.hpp"
-#include "sublearn/prox/separable.hpp"
 
 namespace sublearn {
 
@@ -20,7 +19,8 @@ class ActiveSet {
 
   /// The support, coordinates that nothing holds, and as many of the worst violators again; in
   /// ascending order. `gradient` goes with `kept`, `x` and the penalty have all coordinates.
-  std::span<const index_t> choose(const SeparablePenalty& penalty, std::span<const index_t> kept,
+  template <class Penalty>
+  std::span<const index_t> choose(const Penalty& penalty, std::span<const index_t> kept,
                                   std::span<const double> x, std::span<const double> gradient) {
     ids_.clear();
     candidates_.clear();

@@ -2,7 +2,8 @@
 //
 //   min_x  L(x) + p(x),   L smooth and convex, p separable (prox/separable.hpp),
 //
-// around a method for few coordinates:
+// or separable over groups of coordinates, which are then what is counted here
+// (solvers/linear/group_solver.hpp), around a method for few coordinates:
 //
 //   certify   one gradient over the coordinates not ruled out: objective, violations, dual bound
 //   stop?     by the gap, a limit, a request, or because nothing gets better any more
@@ -70,14 +71,14 @@ struct OuterSettings {
   double violation_tol = -1.0;   ///< on the subgradient, relative to the first, without a bound
 };
 
-template <RestrictedProblem Problem>
+template <RestrictedProblem Problem, class Penalty = SeparablePenalty>
 class OuterLoop {
  public:
-  OuterLoop(Problem& problem, const SeparablePenalty& penalty, const OuterSettings& settings)
+  OuterLoop(Problem& problem, const Penalty& penalty, const OuterSettings& settings)
       : problem_(problem),
         penalty_(penalty),
         settings_(settings),
-        kept_(penalty.l1.size()),
+        kept_(penalty.size()),
         reaches_(kept_.size(), kUnknown),
         active_(settings.first_size) {
     std::iota(kept_.begin(), kept_.end(), index_t{0});
@@ -161,7 +162,7 @@ class OuterLoop {
 
   bool is_ruled_out(std::size_t k, double radius) {
     const auto j = static_cast<std::size_t>(kept_[k]);
-    const double room = penalty_.l1[j] - dual_.scale * std::abs(gradient_[k]);
+    const double room = penalty_.room(kept_[k], dual_.scale, gradient_[k]);
     return problem_.x()[j] == 0.0 && room > 0.0 && radius * reach(kept_[k]) < room;
   }
 
@@ -190,7 +191,7 @@ class OuterLoop {
   static constexpr std::size_t kSample = 64;
 
   Problem& problem_;
-  SeparablePenalty penalty_;
+  Penalty penalty_;
   OuterSettings settings_;
   Stopwatch stopwatch_;
   std::vector<index_t> kept_;

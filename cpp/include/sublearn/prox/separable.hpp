@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 
@@ -22,6 +23,8 @@ struct SeparablePenalty {
   double lower = -std::numeric_limits<double>::infinity();
   double upper = std::numeric_limits<double>::infinity();
   offset_t n_free_last = 0;  ///< so many coordinates at the end have p = 0
+
+  std::size_t size() const { return l1.size(); }
 
   bool is_free(offset_t j) const { return j + n_free_last >= static_cast<offset_t>(l1.size()); }
 
@@ -73,6 +76,10 @@ struct SeparablePenalty {
     return is_free(j) ||
            (level(j) == 0.0 && l2 == 0.0 && !(std::isfinite(lower) && std::isfinite(upper)));
   }
+
+  /// By how much the gradient of a dual point, `scale` times `g`, stays below what moves
+  /// coordinate j from 0.
+  double room(offset_t j, double scale, double g) const { return level(j) - scale * std::abs(g); }
 
   /// Largest factor in [0, 1] by which v must shrink for conjugate(j, v) to be finite.
   double feasible_scale(offset_t j, double v) const {

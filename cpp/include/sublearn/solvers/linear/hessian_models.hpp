@@ -52,6 +52,37 @@ class ResidualModel {
     X_->add_scaled(ids_[static_cast<std::size_t>(k)], step, h_.data(), q_.data());
   }
 
+  /// The matrix over the positions first ... first + n - 1, row-major.
+  void block(std::size_t first, std::size_t n, double* out) const {
+    const typename Columns::Products products(*X_, ids_.subspan(first, n));
+    products(0, n, h_.data(), out, n);
+  }
+
+  static constexpr std::size_t kMostBlock = 1000;  ///< positions; 8 MB
+
+  /// About the largest eigenvalue of that matrix, by power iteration: for larger ones.
+  double block_norm(std::size_t first, std::size_t n) const {
+    constexpr int kSteps = 12;
+    std::vector<double> direction(n, 1.0), rows(q_.size());
+    double found = 0.0;
+    for (int step = 0; step < kSteps; ++step) {
+      std::fill(rows.begin(), rows.end(), 0.0);
+      for (std::size_t k = 0; k < n; ++k) {
+        X_->add_scaled(ids_[first + k], direction[k], h_.data(), rows.data());
+      }
+      double squares = 0.0, sizes = 0.0;
+      for (const double t : direction) sizes += t * t;
+      for (std::size_t k = 0; k < n; ++k) {
+        direction[k] = X_->dot(ids_[first + k], rows.data());
+        squares += direction[k] * direction[k];
+      }
+      found = std::sqrt(squares / std::max(sizes, 1e-300));
+      if (!(found > 0.0)) break;
+      for (double& t : direction) t /= std::sqrt(squares);
+    }
+    return found;
+  }
+
   double intercept_curvature() const { return intercept_curvature_; }
   double intercept_slope() const {
     double sum = 0.0;
@@ -176,6 +207,15 @@ class GramModel {
     const auto at = static_cast<std::size_t>(k);
     dense_add(compact_.data() + at * n_, step, slopes_.data(), static_cast<offset_t>(n_));
     intercept_slope_ += step * compact_border_[at];
+  }
+
+  static constexpr std::size_t kMostBlock = kMost;
+
+  /// As above, for nothing.
+  void block(std::size_t first, std::size_t n, double* out) const {
+    for (std::size_t k = 0; k < n; ++k) {
+      std::copy_n(compact_.data() + (first + k) * n_ + first, n, out + k * n);
+    }
   }
 
   double intercept_curvature() const { return intercept_curvature_; }

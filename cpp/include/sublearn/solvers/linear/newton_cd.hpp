@@ -7,20 +7,21 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "sublearn/active/coordinate_descent.hpp"
 #include "sublearn/core/monitor.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/objectives/linear.hpp"
-#include "sublearn/prox/separable.hpp"
 #include "sublearn/solvers/linear/hessian_models.hpp"
 #include "sublearn/solvers/linear/inner_method.hpp"
+#include "sublearn/solvers/linear/separable_steps.hpp"
 
 namespace sublearn {
 
-template <class Columns>
+/// `Steps` is what differs between penalties: separable_steps.hpp, group_steps.hpp.
+template <class Columns, class Steps = SeparableSteps>
 class NewtonCd final : public InnerMethod {
  public:
   struct Settings {
@@ -30,9 +31,9 @@ class NewtonCd final : public InnerMethod {
     double sufficient = 1e-4;  ///< share of the predicted decrease that a step must reach
   };
 
-  NewtonCd(const LinearProblem<Columns>& problem, const SeparablePenalty& penalty)
+  NewtonCd(const LinearProblem<Columns>& problem, Steps steps)
       : problem_(&problem),
-        penalty_(penalty),
+        steps_(std::move(steps)),
         residual_(problem.X),
         gram_(problem.X),
         trial_(problem.n_rows()) {}
@@ -79,16 +80,11 @@ class NewtonCd final : public InnerMethod {
     active_.clear();
     active_gradient_.clear();
     point_.clear();
-    double largest = 0.0;
-    for (std::size_t k = 0; k < ids.size(); ++k) {
-      const double w = at.w[static_cast<std::size_t>(ids[k])];
-      const double violation = penalty_.violation(ids[k], w, gradient_[k]);
-      if (w == 0.0 && violation == 0.0) continue;
+    double largest = steps_.choose(at.w, ids, gradient_, [&](std::size_t k) {
       active_.push_back(ids[k]);
       active_gradient_.push_back(gradient_[k]);
-      point_.push_back(w);
-      largest = std::max(largest, violation);
-    }
+      point_.push_back(at.w[static_cast<std::size_t>(ids[k])]);
+    });
     if (problem_->has_intercept) {
       intercept_slope_ = 0.0;
       for (const double r : at.rows.slopes) intercept_slope_ += r;
@@ -99,8 +95,6 @@ class NewtonCd final : public InnerMethod {
 
   void minimise_model(const LinearPoint& at, double violation) {
     intercept_step_ = 0.0;
-    order_.resize(active_.size());
-    for (std::size_t k = 0; k < order_.size(); ++k) order_[k] = static_cast<index_t>(k);
     const std::int64_t nnz = count(active_);
     const std::int64_t before = passes;
     if (prepare_gram(at, nnz, violation)) {
@@ -168,8 +162,9 @@ class NewtonCd final : public InnerMethod {
 
   template <class Model>
   void descend(Model& model, double violation, std::int64_t work_per_pass, int max_passes) {
+    steps_.prepare(model, active_);
     for (int pass = 0; pass < max_passes && !monitor_->stop_requested(); ++pass) {
-      double left = descend_once(model, penalty_, active_, order_, point_);
+      double left = steps_.pass(model, active_, point_);
       if (problem_->has_intercept) left = std::max(left, descend_intercept(model));
       ++passes;
       work += work_per_pass;
@@ -190,14 +185,12 @@ class NewtonCd final : public InnerMethod {
   /// further.
   bool line_search(LinearPoint& at) {
     direction_.assign(at.rows.predictions.size(), intercept_step_);
-    double change = 0.0;  // of the penalty over a whole step
     for (std::size_t k = 0; k < active_.size(); ++k) {
       const double before = at.w[static_cast<std::size_t>(active_[k])];
       if (point_[k] == before) continue;
       problem_->X.add(active_[k], point_[k] - before, direction_.data());
-      change += penalty_.change(active_[k], before, point_[k]);
     }
-    double predicted = change;
+    double predicted = steps_.change(at.w, active_, point_, 1.0);
     for (std::size_t i = 0; i < direction_.size(); ++i) {
       predicted += at.rows.slopes[i] * direction_[i];
     }
@@ -208,7 +201,7 @@ class NewtonCd final : public InnerMethod {
         trial_.predictions[i] = at.rows.predictions[i] + share * direction_[i];
       }
       const double loss = evaluate(*problem_, trial_);
-      const double gain = loss - at.loss + penalty_change(at, share);
+      const double gain = loss - at.loss + steps_.change(at.w, active_, point_, share);
       const bool is_hidden = -predicted <= noise(at) && gain <= 100.0 * noise(at);
       if (is_hidden || gain <= settings.sufficient * share * predicted + noise(at)) {
         hidden_steps_ = is_hidden ? hidden_steps_ + 1 : 0;
@@ -227,25 +220,10 @@ class NewtonCd final : public InnerMethod {
     return 1e-16 * std::max(10.0, std::sqrt(n)) * std::abs(at.loss);
   }
 
-  double penalty_change(const LinearPoint& at, double share) const {
-    double change = 0.0;
-    for (std::size_t k = 0; k < active_.size(); ++k) {
-      const double before = at.w[static_cast<std::size_t>(active_[k])];
-      if (point_[k] == before) continue;
-      change += penalty_.change(active_[k], before, blend(before, point_[k], share));
-    }
-    return change;
-  }
-
-  /// Exactly `to` for a whole step, so that zeros are zeros.
-  static double blend(double from, double to, double share) {
-    return share == 1.0 ? to : from + share * (to - from);
-  }
-
   void accept(LinearPoint& at, double share, double loss) {
     for (std::size_t k = 0; k < active_.size(); ++k) {
       double& w = at.w[static_cast<std::size_t>(active_[k])];
-      w = blend(w, point_[k], share);
+      w = blended(w, point_[k], share);
     }
     at.intercept += share * intercept_step_;
     std::swap(at.rows, trial_);
@@ -268,13 +246,12 @@ class NewtonCd final : public InnerMethod {
 
   const LinearProblem<Columns>* problem_;
   const Monitor* monitor_ = nullptr;  ///< of the call that runs
-  SeparablePenalty penalty_;
+  Steps steps_;
   ResidualModel<Columns> residual_;
   GramModel<Columns> gram_;
   RowState trial_;
   std::vector<double> gradient_;
   std::vector<index_t> active_;
-  std::vector<index_t> order_;
   std::vector<double> point_;
   std::vector<double> direction_;
   std::vector<double> active_gradient_;

@@ -75,7 +75,7 @@ class SparseLinearProblem {
     if (method == LinearMethod::lhac) {
       return std::make_unique<LhacInner<Columns>>(problem_, penalty_);
     }
-    return std::make_unique<NewtonCd<Columns>>(problem_, penalty_);
+    return std::make_unique<NewtonCd<Columns>>(problem_, SeparableSteps(penalty_));
   }
 
   static constexpr double kRough = 0.1;
