@@ -12,10 +12,10 @@ import enum
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -30,6 +30,10 @@ from sublearn.interruption import (
     leave,
     stopping,
 )
+
+if TYPE_CHECKING:
+    from sublearn.display import TraceDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["Callback", "Event", "Solution", "Status", "Trace", "attend", "watch"]
 
@@ -134,6 +138,30 @@ class Trace:
             {name: values[i].item() for name, values in self._columns.items()}
             for i in range(len(self))
         ]
+
+    def plot(
+        self, ax: AxesLike = None, *, x: str | None = None, y: Sequence[str] | None = None
+    ) -> TraceDisplay:
+        """Draw columns against time; needs matplotlib.
+
+        `TraceDisplay.from_estimator` draws the tolerance of the estimator as well.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, or a sequence of one for each column, optional
+            Where to draw.
+        x : str, optional
+            Column along which is drawn; by default `seconds`, else the number of the row.
+        y : sequence of str, optional
+            Columns to draw; by default the two that say most, objective and certificate first.
+
+        Returns
+        -------
+        TraceDisplay
+        """
+        from sublearn.display import TraceDisplay
+
+        return TraceDisplay(self._columns, x=x, y=y).called_by("Trace.plot").plot(ax)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = {"_core"}
 FOUNDATION = {
     "errors", "interruption", "trace", "typing", "execution", "validation", "metrics", "io",
-    "fitting", "parts", "testing",
+    "fitting", "parts", "testing", "display",
 }  # fmt: skip
 SHARED_SOLVERS = {"optim"}
 ROOMS = {
@@ -45,7 +45,7 @@ PYTHON_RULES = [
         PACKAGE | FOUNDATION,
         PACKAGE | CORE | FOUNDATION,
         "errors, interruption, trace, typing, execution, validation, metrics, io, fitting, parts, "
-        "testing and the package itself import no room",
+        "testing, display and the package itself import no room",
     ),
     (
         SHARED_SOLVERS,

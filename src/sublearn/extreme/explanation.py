@@ -14,6 +14,9 @@ from sublearn.typing import JsonObject
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
 
+    from sublearn.display import ExplanationDisplay, Highlight
+    from sublearn.display.base import AxesLike
+
 __all__ = ["Contribution", "Explanation", "HashedNames", "Names", "explain_score"]
 
 
@@ -76,6 +79,47 @@ class Explanation:
         out["label"] = self.label.item() if isinstance(self.label, np.generic) else self.label
         out["contributions"] = list(out["contributions"])
         return out
+
+    def plot(self, ax: AxesLike = None) -> ExplanationDisplay:
+        """Draw the contributions as bars, the bias and what is not listed last; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        ExplanationDisplay
+        """
+        from sublearn.display import ExplanationDisplay
+
+        parts = [(str(c.feature), c.contribution) for c in self.contributions]
+        if self.n_others:
+            parts.append((f"({self.n_others} others)", self.others))
+        names, values = zip(*parts, ("(bias)", self.bias), strict=True)
+        chance = "" if self.probability is None else f", probability {self.probability:.2f}"
+        title = f"{self.label}: score {self.score:+.3g}{chance}"
+        display = ExplanationDisplay(names, values, title=title)
+        return display.called_by("Explanation.plot").plot(ax)
+
+    def highlight(self, text: str) -> Highlight:
+        """The text with the listed words marked: HTML in a notebook, colours in a terminal.
+
+        Parameters
+        ----------
+        text : str
+            The text that was explained.
+
+        Returns
+        -------
+        Highlight
+            Its string is for terminals, `to_html` for pages.
+        """
+        from sublearn.display import Highlight
+
+        parts = {str(c.feature): c.contribution for c in self.contributions}
+        return Highlight(text, parts, str(self.label))
 
     def __str__(self) -> str:
         chance = "" if self.probability is None else f", probability {self.probability:.3f}"

@@ -2,7 +2,6 @@
 
 from sublearn.forecast.backtest import Backtest, backtest
 from sublearn.forecast.forecaster import LoadForecaster
-from sublearn.forecast.plot import plot_forecast
 from sublearn.forecast.settings import LoadFeatures, LocalKernels
 from sublearn.forecast.tube_regression import TubeLoss
 
@@ -13,5 +12,4 @@ __all__ = [
     "LocalKernels",
     "TubeLoss",
     "backtest",
-    "plot_forecast",
 ]

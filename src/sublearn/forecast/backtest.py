@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.base import clone
 
-from sublearn.errors import needs_extra
 from sublearn.forecast.figures import d2_pinball, figures_of
 from sublearn.forecast.series import LoadSeries, LoadsLike, check_series, exogenous_grid
 from sublearn.forecast.settings import LoadFeatures
 from sublearn.interruption import check
 from sublearn.trace import Trace
-from sublearn.validation import Interval, OrNone, Positive, Rule, check_arguments
+from sublearn.validation import Interval, OrNone, Positive, Rule, check_argument, check_arguments
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+    from sublearn.display import BacktestDisplay
+    from sublearn.display.base import AxesLike
     from sublearn.forecast.forecaster import LoadForecaster
 
 __all__ = ["Backtest", "backtest"]
@@ -79,56 +78,31 @@ class Backtest:
         n_origins, horizon, n_series = self.truth.shape
         return f"{n_origins} origins, {horizon} leads, {n_series} series: {figures}"
 
-    def plot(self, axes: tuple[Axes, Axes] | None = None, *, series: int = 0) -> tuple[Axes, Axes]:
-        """Draw forecasts and loads, and the error of each lead.
+    def plot(self, ax: AxesLike = None, *, series: int = 0) -> BacktestDisplay:
+        """Draw forecasts and loads, and the error of each lead; needs matplotlib.
 
         Parameters
         ----------
-        axes : pair of matplotlib axes, optional
+        ax : pair of matplotlib axes, optional
             Where to draw.
         series : int, default=0
             Which series the first picture shows, counted from 0.
 
         Returns
         -------
-        pair of matplotlib axes
+        BacktestDisplay
         """
-        with needs_extra("Backtest.plot", "plot"):
-            import matplotlib.pyplot as plt
-        if axes is None:
-            left, right = plt.subplots(
-                1, 2, width_ratios=[3, 1], layout="constrained", figsize=(12, 3.6)
-            )[1]
-            axes = (left, right)
-        self._draw_series(axes[0], series)
-        self._draw_leads(axes[1])
-        return axes
+        from sublearn.display import BacktestDisplay
 
-    def _draw_series(self, ax: Axes, series: int) -> None:
-        for i, when in enumerate(self.times):
-            names = {} if i else {"band": f"{self.coverage:.0%} interval", "line": "forecast"}
-            ends = self.lower[i, :, series], self.upper[i, :, series]
-            ax.fill_between(when, *ends, color="C0", alpha=0.25, lw=0, label=names.get("band"))
-            ax.plot(when, self.forecast[i, :, series], "C0", label=names.get("line"))
-            label = None if i else "load"
-            ax.plot(when, self.truth[i, :, series], "k", lw=1, label=label)
-        ax.set_ylabel("load")
-        if self.times.dtype.kind == "M":
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator()
-            ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        ax.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
-
-    def _draw_leads(self, ax: Axes) -> None:
-        table, scores = self.table, self.scores
-        ax.plot(table["lead"], table["mape"], "C0o-", ms=3)
-        ax.set_ylim(bottom=0)
-        ax.set_xlim(0, 1.04 * table["lead"][-1])
-        ax.set_xlabel("lead, steps")
-        ax.set_ylabel("error, % of load")
-        ax.set_title(f"error {scores['mape']:.2f} %, {scores['coverage']:.1%} inside", fontsize=10)
+        last = self.truth.shape[2] - 1
+        check_argument("Backtest.plot.series", series, Interval(int, 0, last))
+        table = self.table
+        display = BacktestDisplay(
+            self.times, *(part[:, :, series] for part in self._parts()),
+            leads={name: table[name] for name in ("lead", "mape")}, scores=self.scores,
+            coverage=self.coverage,
+        )  # fmt: skip
+        return display.called_by("Backtest.plot").plot(ax)
 
     def _parts(self) -> tuple[np.ndarray, ...]:
         return self.truth, self.forecast, self.lower, self.upper

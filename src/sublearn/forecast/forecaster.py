@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +17,6 @@ from sublearn.forecast.fitted import Fitted, History
 from sublearn.forecast.incoming import asked, extended
 from sublearn.forecast.local_models import LocalSettings
 from sublearn.forecast.plan import Choices, Plan
-from sublearn.forecast.plot import plot_forecast
 from sublearn.forecast.series import LoadsLike, Table, check_series, column_names, exogenous_grid
 from sublearn.forecast.settings import Dates, DatesLike, LoadFeatures, LocalKernels, Shares
 from sublearn.forecast.stored import FITTED_FIELDS, restore_fitted, state_of_fitted
@@ -39,6 +38,10 @@ from sublearn.validation import (
     check_argument,
     check_params,
 )
+
+if TYPE_CHECKING:
+    from sublearn.display import ForecastDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["LoadForecaster"]
 
@@ -401,7 +404,50 @@ class LoadForecaster(FittedModel, BaseEstimator):
         check_is_fitted(self, "n_series_in_")
         return self._fitted.history.clock.zone
 
-    plot = plot_forecast
+    def plot(
+        self, horizon: int | None = None, X: LoadsLike | None = None, *,
+        y: LoadsLike | None = None, truth: LoadsLike | None = None, coverage: float = 0.9,
+        series: int = 0, ax: AxesLike = None,
+    ) -> ForecastDisplay:  # fmt: skip
+        """Draw the next steps of a series, with an interval if fitted with `intervals`.
+
+        Parameters
+        ----------
+        horizon, X, y
+            As for `predict`.
+        truth : array-like, optional
+            Loads that came, drawn over the forecast.
+        coverage : float, default=0.9
+            Of the shaded interval.
+        series : int, default=0
+            Which series, counted from 0.
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        ForecastDisplay
+        """
+        from sublearn.display import ForecastDisplay
+
+        forecast = self.predict(horizon, X, y=y)
+        check_argument(
+            "LoadForecaster.plot.series", series, Interval(int, 0, self.n_series_in_ - 1)
+        )
+
+        def column(values: LoadsLike) -> np.ndarray:
+            table = np.asarray(values, dtype=np.float64)
+            return table if table.ndim == 1 else table[:, series]
+
+        interval = None
+        if self.intervals:
+            low, high = self.predict_interval(horizon, X, coverage=coverage, y=y)
+            interval = column(low), column(high)
+        display = ForecastDisplay(
+            getattr(forecast, "index", np.arange(1, len(forecast) + 1)), column(forecast),
+            interval=interval, truth=None if truth is None else column(truth), coverage=coverage,
+        )  # fmt: skip
+        return display.called_by("LoadForecaster.plot").plot(ax)
 
     def _forecast(
         self, horizon: int | None, X: LoadsLike | None, y: LoadsLike | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,10 @@ from sublearn.validation import (
     check_arguments,
 )
 from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from sublearn.display import BoundDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["MapResult", "run_map", "solve_map"]
 
@@ -95,6 +100,24 @@ class MapResult(Solution):
     def gap(self) -> float:
         """The certificate: (bound - score) / max(1, abs(score))."""
         return self.certificate
+
+    def plot(self, ax: AxesLike = None) -> BoundDisplay:
+        """Draw how the score rose and the bound fell; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        BoundDisplay
+        """
+        from sublearn.display import BoundDisplay
+
+        columns = (self.trace[name] for name in ("seconds", "score", "bound"))
+        title = f"Score and bound, gap {self.gap:.1e}"
+        return BoundDisplay(*columns, title=title).called_by("MapResult.plot").plot(ax)
 
 
 def solve_map(

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sublearn.errors import needs_extra
+from sublearn.display import TaxonomyDisplay
+from sublearn.display.base import AxesLike
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from sublearn.hierarchy.taxonomy import Taxonomy
 
 __all__ = ["draw_text", "plot_taxonomy"]
-
-_MOST_NAMES = 150  # of leaves; names of more would hide each other
-_INCH_PER_LEAF = 0.16
-_BEHIND_NAMES = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
 
 
 def draw_text(
@@ -61,32 +56,14 @@ def _walk(taxonomy: Taxonomy) -> Iterator[tuple[str, int, bool]]:
 
 
 def plot_taxonomy(
-    taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: Axes | None
-) -> Axes:
+    taxonomy: Taxonomy, counts: np.ndarray | None, scores: np.ndarray | None, ax: AxesLike
+) -> TaxonomyDisplay:
     """Roots on the left; sizes are counts, colours are scores."""
-    with needs_extra("Taxonomy.plot", "plot"):
-        import matplotlib.pyplot as plt
-    y = _heights(taxonomy)
-    if ax is None:
-        tall = float(np.clip(_INCH_PER_LEAF * len(taxonomy.leaves), 3, 20))
-        _, ax = plt.subplots(figsize=(8, tall), layout="constrained")
-    x = taxonomy.levels.astype(float)
-    for p, c in zip(*taxonomy.edge_positions, strict=True):
-        middle = 0.5 * (x[p] + x[c])
-        ax.plot([x[p], middle, middle, x[c]], [y[p], y[p], y[c], y[c]], c="0.8", lw=0.8, zorder=1)
-    sizes = 12.0 if counts is None else 6 + 150 * counts / max(1, counts.max())
-    drawn = ax.scatter(x, y, s=sizes, c="0.3" if scores is None else scores, zorder=2)
-    if scores is not None:
-        ax.figure.colorbar(drawn, ax=ax, shrink=0.5)
-    if len(taxonomy.leaves) <= _MOST_NAMES:
-        beside = 3 + 0.5 * np.sqrt(np.broadcast_to(sizes, len(x)))  # of a marker, in points
-        for t, name in enumerate(_short_names(taxonomy)):
-            ax.annotate(
-                name, (x[t], y[t]), xytext=(beside[t], 0), textcoords="offset points",
-                va="center", fontsize=7, bbox=_BEHIND_NAMES,
-            )  # fmt: skip
-    ax.set_axis_off()
-    return ax
+    display = TaxonomyDisplay(
+        taxonomy.levels, _heights(taxonomy), taxonomy.edge_positions, _short_names(taxonomy),
+        n_leaves=len(taxonomy.leaves), counts=counts, scores=scores,
+    )  # fmt: skip
+    return display.called_by("Taxonomy.plot").plot(ax)
 
 
 def _short_names(taxonomy: Taxonomy) -> list[str]:

@@ -23,8 +23,10 @@ from sublearn.validation.values import count_rows, is_int64, show
 if TYPE_CHECKING:
     import networkx
     import pandas as pd
-    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
+
+    from sublearn.display import TaxonomyDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["Taxonomy", "find_levels"]
 
@@ -499,9 +501,9 @@ class Taxonomy:
         return draw_text(self, *of_labels, max_lines)
 
     def plot(
-        self, counts: _Numbers = None, scores: _Numbers = None, *, ax: Axes | None = None
-    ) -> Axes:
-        """The taxonomy as a picture, roots on the left; needs matplotlib.
+        self, counts: _Numbers = None, scores: _Numbers = None, *, ax: AxesLike = None
+    ) -> TaxonomyDisplay:
+        """Draw the taxonomy, roots on the left; needs matplotlib.
 
         Parameters
         ----------
@@ -512,7 +514,7 @@ class Taxonomy:
 
         Returns
         -------
-        matplotlib axes
+        TaxonomyDisplay
         """
         sizes = self._per_label(counts, "counts")
         if sizes is not None and not (sizes >= 0).all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -46,7 +46,6 @@ from sublearn.latent.feature_learning import (
     LearningSettings,
     facing_a_small_intercept,
 )
-from sublearn.latent.feature_plot import draw_features
 from sublearn.latent.lasso_problem import LassoFit, LatentFeaturePath, share_or_values
 from sublearn.latent.missing import read_rows
 from sublearn.trace import Callback, Status
@@ -68,10 +67,11 @@ from sublearn.validation.sparse import check_sparse
 from sublearn.validation.values import show
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
+
+    from sublearn.display import ImagesDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["LatentFeatureLasso"]
 
@@ -412,9 +412,9 @@ class LatentFeatureLasso(
         return -float(np.nanmean(np.square(left, dtype=np.float64)))
 
     def plot_features(
-        self, shape: tuple[int, int], *, ax: Sequence[Axes] | None = None, n_columns: int = 8
-    ) -> Figure:
-        """Features as images, the intercept first.
+        self, shape: tuple[int, int], *, ax: AxesLike = None, n_columns: int = 8
+    ) -> ImagesDisplay:
+        """Draw features as images, the intercept first; needs matplotlib.
 
         Parameters
         ----------
@@ -427,10 +427,17 @@ class LatentFeatureLasso(
 
         Returns
         -------
-        matplotlib Figure
+        ImagesDisplay
         """
+        from sublearn.display import ImagesDisplay
+
         check_is_fitted(self)
-        return draw_features(self.components_, self.intercept_, shape, ax, n_columns)
+        titles = ["intercept", *map(str, range(self.n_components_))]
+        display = ImagesDisplay(
+            self.intercept_, self.components_, shape, titles, n_columns=n_columns,
+            who="LatentFeatureLasso.plot_features",
+        )  # fmt: skip
+        return display.plot(ax)
 
     @property
     def n_components_(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -67,6 +67,9 @@ from sublearn.validation.values import is_int64
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
+
+    from sublearn.display import NetworkDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["SparseInverseCovariance"]
 
@@ -378,6 +381,17 @@ class SparseInverseCovariance(FittedModel, BaseEstimator):
         """Number of blocks."""
         check_is_fitted(self)
         return int(self.labels_of_blocks_.max()) + 1
+
+    def plot(
+        self, ax: AxesLike = None, *, n_links: int = 60, names: Sequence[object] | None = None
+    ) -> NetworkDisplay:
+        """Draw the strongest partial correlations as a network; needs matplotlib.
+
+        Parameters are those of :meth:`sublearn.display.NetworkDisplay.from_estimator`.
+        """
+        from sublearn.display import NetworkDisplay
+
+        return NetworkDisplay.from_estimator(self, n_links=n_links, names=names, ax=ax)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from sublearn.errors import ParameterError, needs_extra
+from sublearn.errors import ParameterError
 from sublearn.fitting.path import FittedPath
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.validation import Positive, Rule
@@ -17,9 +17,10 @@ from sublearn.validation.values import show
 from sublearn.validation.weights import as_weights
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, DTypeLike
 
+    from sublearn.display import PathDisplay
+    from sublearn.display.base import AxesLike
     from sublearn.linear.model import SparseLinearModel
 
 __all__ = ["CoefficientPath", "L1Values", "as_dtype", "falling_l1s"]
@@ -122,40 +123,38 @@ class CoefficientPath(FittedPath["SparseLinearModel"]):
     def __repr__(self) -> str:
         return f"CoefficientPath({len(self)} values of l1, {self.l1s[0]:.3g} to {self.l1s[-1]:.3g})"
 
-    def plot(self, ax: Axes | None = None, *, n_names: int = 10, position: int = 0) -> Axes:
-        """Draw the weights against l1, which falls from left to right.
+    def plot(
+        self, ax: AxesLike = None, *, n_names: int = 10, position: int = 0,
+        names: Sequence[object] | None = None,
+    ) -> PathDisplay:  # fmt: skip
+        """Draw the weights against l1, which falls from left to right; needs matplotlib.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
+        ax : matplotlib axes, optional
             Where to draw; new axes if None.
         n_names : int, default=10
             How many of the features that are largest at the end get a colour and their name.
         position : int, default=0
             With more than two classes, which of them.
+        names : sequence of n_features, optional
+            Of the features; by default `feature_names_in_` of the model, or else their numbers.
 
         Returns
         -------
-        matplotlib axes
+        PathDisplay
         """
-        with needs_extra("CoefficientPath.plot", "plot"):
-            import matplotlib.pyplot as plt
-        if ax is None:
-            _, ax = plt.subplots(figsize=(8, 5), layout="constrained")
+        from sublearn.display import PathDisplay
+
         coefs = self.coefs[position] if isinstance(self.coefs, list) else self.coefs
-        names = getattr(self.model, "feature_names_in_", range(coefs.shape[1]))
-        support = np.unique(coefs.indices)
-        weights = coefs[:, support].toarray()  # (n_l1s, n_ever_used)
-        order = np.argsort(-np.abs(weights[-1]), kind="stable")
-        named, others = order[:n_names], order[n_names:]
-        ax.plot(self.l1s, weights[:, others], color="0.8", lw=0.7)
-        colours = plt.get_cmap("tab10")
-        for rank, k in enumerate(named):
-            colour = colours(rank % 10)
-            ax.plot(self.l1s, weights[:, k], color=colour, lw=1.6, label=str(names[support[k]]))
-        ax.axhline(0.0, color="k", lw=0.6)
-        ax.set(xscale="log", xlabel="l1", ylabel="weight")
-        ax.set_xlim(self.l1s[0], self.l1s[-1]) if len(self) > 1 else None
-        if len(named):
-            ax.legend(loc="upper left", fontsize=8, frameon=False)
-        return ax
+        known = getattr(self.model, "feature_names_in_", range(coefs.shape[1]))
+        known = known if names is None else names
+        if len(known) != coefs.shape[1]:
+            raise ValueError(
+                f"CoefficientPath.plot.names must be {coefs.shape[1]} names, got {show(names)}"
+            )
+        used = np.unique(coefs.indices)
+        shown = [known[int(k)] for k in used]
+        weights = coefs[:, used].toarray()  # (n_l1s, n_ever_used)
+        display = PathDisplay(self.l1s, weights, shown, n_names=n_names)
+        return display.called_by("CoefficientPath.plot").plot(ax)

@@ -6,22 +6,22 @@ import copy
 import math
 import statistics
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from sublearn.errors import needs_extra
 from sublearn.trace import Solution
 from sublearn.trim.samples import Inputs, call
 from sublearn.trim.sparse_network import remove_neurons, to_sparse
 from sublearn.validation import Positive, check_argument
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from torch.utils.hooks import RemovableHandle
+
+    from sublearn.display import LayersDisplay, TrimDisplay
+    from sublearn.display.base import AxesLike
 
 __all__ = ["Judged", "Latency", "LayerReport", "TrimReport", "TrimResult", "weights_on_disk"]
 
@@ -138,8 +138,8 @@ class TrimReport:
             figures.append(f"error {self.error_before:.2%} -> {self.error_after:.2%}")
         return [*lines, f"{self.judged}: {', '.join(figures)}"]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the weights of each layer before and after.
+    def plot(self, ax: AxesLike = None) -> LayersDisplay:
+        """Draw the weights of each layer before and after; needs matplotlib.
 
         Parameters
         ----------
@@ -148,26 +148,19 @@ class TrimReport:
 
         Returns
         -------
-        matplotlib axes
+        LayersDisplay
         """
-        with needs_extra("TrimReport.plot", "plot"):
-            import matplotlib.pyplot as plt
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 0.9 + 0.55 * len(self.layers)), layout="constrained")
-        at = range(len(self.layers))
-        ax.barh(at, [layer.n_before for layer in self.layers], color="#d9d9d9", label="before")
-        ax.barh(at, [layer.n_after for layer in self.layers], color="#2a78b5", label="left")
-        ax.set_xscale("log")
-        ax.set_xlim(left=1)
-        ax.set_yticks(list(at), [f"{layer.name} ({layer.kind})" for layer in self.layers])
-        ax.invert_yaxis()
-        for place, layer in zip(at, self.layers, strict=True):
-            text = f"{layer.n_after:,} of {layer.n_before:,}"
-            ax.annotate(text, (1.3, place), va="center", fontsize=8, color="white")
-        ax.set_xlabel("weights")
-        ax.legend(loc="lower right", fontsize=8)
-        ax.set_title(f"{self.ratio:,.0f} times fewer weights")
-        return ax
+        return self._display().called_by("TrimReport.plot").plot(ax)
+
+    def _display(self) -> LayersDisplay:
+        from sublearn.display import LayersDisplay
+
+        return LayersDisplay(
+            [f"{layer.name} ({layer.kind})" for layer in self.layers],
+            [layer.n_before for layer in self.layers],
+            [layer.n_after for layer in self.layers],
+            title=f"{self.ratio:,.0f} times fewer weights",
+        )
 
 
 @dataclass(frozen=True)
@@ -262,64 +255,44 @@ class TrimResult(Solution):
         check_argument("latency.n_calls", n_calls, Positive(int))
         return _latency(self.given, self.to_sparse(), self.sample, n_calls)
 
-    def plot(self, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    def plot(self, ax: AxesLike = None) -> TrimDisplay:
         """Draw the weights left, what the search saw, and how much smaller and faster it became.
 
         Parameters
         ----------
-        axes : sequence of 3 matplotlib axes, optional
+        ax : sequence of 3 matplotlib axes, optional
             Where to draw.
 
         Returns
         -------
-        sequence of matplotlib axes
+        TrimDisplay
         """
-        with needs_extra("TrimResult.plot", "plot"):
-            import matplotlib.pyplot as plt
-        if axes is None:
-            height = max(2.6, 0.9 + 0.55 * len(self.report.layers))
-            _, axes = plt.subplots(1, 3, figsize=(13, height), layout="constrained")
-        self.report.plot(axes[0])
-        self._draw_search(axes[1])
-        self._draw_gains(axes[2])
-        return axes
+        from sublearn.display import TrimDisplay
 
-    def _draw_search(self, ax: Axes) -> None:
-        from matplotlib.ticker import NullFormatter
+        report = self.report
+        change = ""
+        if report.error_before is not None:
+            change = f"error {report.error_before:.2%}, then {report.error_after:.2%}"
+            change = f"{change}\n({report.judged})"
+        display = TrimDisplay(
+            report._display(),
+            {name: self.trace[name] for name in ("n_weights", "criterion", "is_accepted")},
+            kept=(report.n_after, report.criterion_after),
+            given=report.criterion_before,
+            criterion=f"{report.judged.criterion} of {report.judged}",
+            gains=self._gains(),
+            change=change,
+        )
+        return display.called_by("TrimResult.plot").plot(ax)
 
-        report, is_kept = self.report, self.trace["is_accepted"] == 1
-        for is_shown, mark, label in ((is_kept, "o-", "allowed"), (~is_kept, "x", "not allowed")):
-            sizes, values = (self.trace[key][is_shown] for key in ("n_weights", "criterion"))
-            ax.plot(sizes, values, mark, label=label)
-        ax.plot([report.n_after], [report.criterion_after], "*", ms=12, color="k", label="returned")
-        ax.axhline(report.criterion_before, color="grey", lw=1, label="network given")
-        ax.set_xscale("log")
-        ax.xaxis.set_minor_formatter(NullFormatter())  # its labels overlap
-        ax.set_xlabel("weights")
-        ax.set_ylabel(f"{report.judged.criterion} of {report.judged}")
-        ax.set_title("the search")
-        ax.legend(fontsize=8)
-
-    def _draw_gains(self, ax: Axes) -> None:
+    def _gains(self) -> dict[str, float]:
+        """By what, how many times less than the network given."""
         report, latency = self.report, self.latency()
-        gains = {
+        return {
             f"weights: {report.n_after:,}": report.ratio,
             f"bytes: {report.bytes_sparse:,}": report.bytes_dense / report.bytes_sparse,
             f"one sample: {1e6 * latency.sparse:,.0f} µs": latency.ratio,
         }
-        at, times = range(len(gains)), [min(ratio, 1e9) for ratio in gains.values()]
-        ax.barh(at, times, color="#2a78b5")
-        for place, ratio in zip(at, times, strict=True):
-            ax.annotate(f" {ratio:,.1f}", (ratio, place), va="center", fontsize=8)
-        ax.set_xscale("log")
-        ax.set_xlim(min(0.5, *times), 4 * max(times))  # room for the text
-        ax.axvline(1.0, color="grey", lw=1)
-        ax.set_yticks(at, list(gains))
-        ax.invert_yaxis()
-        ax.set_xlabel("times less than the network given")
-        if report.error_before is not None:
-            change = f"error {report.error_before:.2%}, then {report.error_after:.2%}"
-            ax.set_title(f"{change}\n({report.judged})", fontsize=10)
 
 
 @torch.no_grad()
