@@ -22,6 +22,12 @@ def problem():
     return X, sp.csr_matrix(np.asarray(X @ rng.normal(size=(20, 150))) > 0.8)
 
 
+def dense_labels():
+    """As scikit-learn's cross-validation takes them."""
+    X, Y = problem()
+    return X, Y.toarray().astype(int)
+
+
 def classifier(path, **params):
     return PPDSparseClassifier(model_path=path, **{"random_state": 0} | params)
 
@@ -251,7 +257,7 @@ def test_a_join_before_any_part_is_refused_and_leaves_the_folder_to_the_parts(pa
 def test_refuses_the_folds_of_a_cross_validation_whether_or_not_it_goes_on(path, error_score):
     message = "solve_part: the fit inside .* got one of a cross-validation"
     with pytest.raises(ValueError, match=message), solve_part(1, N_PARTS):
-        cross_val_score(classifier(path), *problem(), cv=2, error_score=error_score)
+        cross_val_score(classifier(path), *dense_labels(), cv=2, error_score=error_score)
     assert not path.with_name("m.model.parts").exists()
 
 
@@ -259,12 +265,12 @@ def test_refuses_to_join_the_folds_of_a_cross_validation(path):
     for number in range(1, N_PARTS + 1):
         solve(path, number)
     with pytest.raises(ValueError, match="join_parts: the fit inside"), join_parts():
-        cross_val_score(classifier(path), *problem(), cv=2, error_score="raise")
+        cross_val_score(classifier(path), *dense_labels(), cv=2, error_score="raise")
 
 
 def test_cross_validates_a_model_without_a_file_beside_the_part(path):
     with solve_part(1, N_PARTS) as part:
-        scores = cross_val_score(classifier(None), *problem(), cv=2)
+        scores = cross_val_score(classifier(None), *dense_labels(), cv=2)
         classifier(path).fit(*problem())
     assert len(scores) == 2
     assert part.is_done
