@@ -16,14 +16,16 @@ The model is that of a single process to the last bit.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 import numpy as np
 
 from sublearn.errors import ParameterError
-from sublearn.execution import asking_for
+from sublearn.execution import asked_for, asking_for
 from sublearn.validation.values import is_int64, show
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "join_parts",
     "parse_part",
     "parts_of",
+    "share_of_fit",
     "solve_part",
 ]
 
@@ -67,6 +70,7 @@ class Part:
     n_labels: int = 0
     n_solved: int = 0
     is_done: bool = False
+    refusal: str = ""  # why a fit could not be its fit; whoever called that fit may go on without
 
     def __post_init__(self) -> None:
         """Refuse what is no part."""
@@ -126,6 +130,36 @@ def parts_of(blocks: Sequence[int], costs: np.ndarray, n_parts: int) -> list[int
     return sorted({int(np.searchsorted(ends, block, side="right")) + 1 for block in blocks})
 
 
+def share_of_fit() -> object:
+    """Which share of its work the fit that asks is to do: a `Part`, a `Join`, or None for all.
+
+    Folds of a cross-validation are other problems with the same `model_path`: their parts would
+    never be joined, so they are refused.
+    """
+    asked = asked_for()
+    if asked is not None and _is_fold():
+        who = "solve_part" if isinstance(asked, Part) else "join_parts"
+        words = (
+            f"{who}: the fit inside of the with statement must be that of one model on all rows, "
+            "got one of a cross-validation or search; run that outside of the statement, with "
+            "model_path=None"
+        )
+        if isinstance(asked, Part):
+            asked.refusal = words
+        raise ValueError(words)
+    return asked
+
+
+def _is_fold() -> bool:
+    """Whether scikit-learn's searches or cross-validations are among the callers."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("sklearn.model_selection"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
 def solve_part(number: int, n_parts: int) -> Iterator[Part]:
     """Let the fit inside a ``with`` statement solve one part and write it, and end there.
@@ -147,8 +181,13 @@ def solve_part(number: int, n_parts: int) -> Iterator[Part]:
     """
     part = Part(number, n_parts)
     with contextlib.suppress(PartDone), asking_for(part):
-        yield part
-        raise ValueError(f"solve_part: {_NO_FIT}")
+        try:
+            yield part
+        except Exception as error:
+            if part.refusal and str(error) != part.refusal:
+                raise ValueError(part.refusal) from error
+            raise
+        raise ValueError(part.refusal or f"solve_part: {_NO_FIT}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.model_selection import cross_val_score
 
 import sublearn
 from sublearn.errors import ParameterError
@@ -19,6 +20,12 @@ def problem():
     rng = np.random.default_rng(0)
     X = sp.random(80, 20, 0.3, "csr", random_state=rng, data_rvs=rng.standard_normal)
     return X, sp.csr_matrix(np.asarray(X @ rng.normal(size=(20, 150))) > 0.8)
+
+
+def dense_labels():
+    """As scikit-learn's cross-validation takes them."""
+    X, Y = problem()
+    return X, Y.toarray().astype(int)
 
 
 def classifier(path, **params):
@@ -243,6 +250,30 @@ def test_a_join_before_any_part_is_refused_and_leaves_the_folder_to_the_parts(pa
         join(path)
     solve(path, 1, 1)
     assert content(join(path)) == whole
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+def test_refuses_the_folds_of_a_cross_validation_whether_or_not_it_goes_on(path, error_score):
+    message = "solve_part: the fit inside .* got one of a cross-validation"
+    with pytest.raises(ValueError, match=message), solve_part(1, N_PARTS):
+        cross_val_score(classifier(path), *dense_labels(), cv=2, error_score=error_score)
+    assert not path.with_name("m.model.parts").exists()
+
+
+def test_refuses_to_join_the_folds_of_a_cross_validation(path):
+    for number in range(1, N_PARTS + 1):
+        solve(path, number)
+    with pytest.raises(ValueError, match="join_parts: the fit inside"), join_parts():
+        cross_val_score(classifier(path), *dense_labels(), cv=2, error_score="raise")
+
+
+def test_cross_validates_a_model_without_a_file_beside_the_part(path):
+    with solve_part(1, N_PARTS) as part:
+        scores = cross_val_score(classifier(None), *dense_labels(), cv=2)
+        classifier(path).fit(*problem())
+    assert len(scores) == 2
+    assert part.is_done
 
 
 def test_refuses_more_parts_than_a_million():

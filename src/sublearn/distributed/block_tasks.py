@@ -1,26 +1,20 @@
-"""What a worker does: a function of a block, both out of pickles."""
+"""What a worker of a Dask cluster does: a function of a block, both out of pickles."""
 
 from __future__ import annotations
 
 import pickle
 import socket
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import NamedTuple
 
 from distributed import get_worker
-from threadpoolctl import threadpool_limits
 
+from sublearn.distributed.blocks import Answer, Functions, TaskRecord, refuse_other_version, timed
 from sublearn.distributed.shared_files import Missing, SharedFolder, read_pickle
 
-__all__ = ["Answer", "BlockTask", "TaskRecord", "forget", "host_view", "run_block"]
+__all__ = ["BlockTask", "forget", "host_view", "run_block"]
 
-_MOST_FUNCTIONS = 4  # that a worker holds unpickled, with the arrays they have mapped
-_functions: OrderedDict[tuple[str, str], Callable[..., object]] = OrderedDict()
-_lock = threading.Lock()
-_has_one_thread = False
+_functions = Functions()
 
 
 class BlockTask(NamedTuple):
@@ -29,56 +23,22 @@ class BlockTask(NamedTuple):
     folder: SharedFolder
     function: str
     block: bytes
-
-
-class TaskRecord(NamedTuple):
-    """Who ran a block, when (on the clock of the day), and for how long."""
-
-    worker: str
-    began: float
-    seconds: float
-
-
-class Answer(NamedTuple):
-    """What came of a call: a result and its record, or the machine that lacks a file."""
-
-    result: object
-    record: TaskRecord
-    lacking_host: str | None = None
+    version: str  # of the library in the client
 
 
 def run_block(task: BlockTask) -> Answer:
     """Call the function with the block; its exceptions are the task's."""
-    _keep_to_one_thread()
+    worker = get_worker().address
+    refuse_other_version(task.version, worker)
+    folder, name = task.folder, task.function
     try:
-        function = _load_function(task.folder, task.function)
+        function = _functions.get(
+            (folder.token, name), lambda: pickle.loads(read_pickle(folder, name))
+        )
         block = pickle.loads(task.block)
     except Missing as missing:
-        return Answer(None, TaskRecord(get_worker().address, time.time(), 0.0), missing.host)
-    began, clock = time.time(), time.perf_counter()
-    result = function(block)
-    seconds = time.perf_counter() - clock
-    return Answer(result, TaskRecord(get_worker().address, began, seconds))
-
-
-def _load_function(folder: SharedFolder, name: str) -> Callable[..., object]:
-    """Unpickled once, however many blocks and threads ask."""
-    with _lock:
-        key = (folder.token, name)
-        if key not in _functions:
-            _functions[key] = pickle.loads(read_pickle(folder, name))
-            while len(_functions) > _MOST_FUNCTIONS:
-                _functions.popitem(last=False)
-        _functions.move_to_end(key)
-        return _functions[key]
-
-
-def _keep_to_one_thread() -> None:
-    """A thread of a worker is one core; threads of BLAS would also change the rounding."""
-    global _has_one_thread
-    if not _has_one_thread:
-        threadpool_limits(1, user_api="blas")
-        _has_one_thread = True
+        return Answer(None, TaskRecord(worker, time.time(), 0.0), missing.host)
+    return timed(function, block, worker)
 
 
 def host_view(folder: SharedFolder) -> tuple[str, bool]:
@@ -91,7 +51,5 @@ async def forget(folder: SharedFolder) -> None:
 
     A coroutine, so that nobody waits for it.
     """
-    with _lock:
-        for key in [key for key in _functions if key[0] == folder.token]:
-            del _functions[key]
+    _functions.forget(lambda key: key[0] == folder.token)
     folder.forget_copy()

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from distributed import Client, Future
 
 from sublearn import _core
-from sublearn.distributed.cluster import TIMEOUTS, check_client, refuse_if_gone, saying_if_gone
+from sublearn.distributed.on_dask import TIMEOUTS, check_client, refuse_if_gone, saying_if_gone
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.io import load_svmlight
 from sublearn.optim.linear_objective import as_columns, linear_data

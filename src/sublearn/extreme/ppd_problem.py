@@ -255,7 +255,7 @@ class PPDProblem:
     ):
         self._data = (X, labels.indptr, labels.rows, sample_weight, class_weight)
         self._start, self._held = start, held
-        self._columns: sp.csc_matrix | None = None
+        self._columns: sp.csc_matrix | None = getattr(X, "stored_columns", None)
         # Labels of similar size go together, and the most expensive first.
         order = np.argsort(-labels.counts(), kind="stable").astype(np.int32)
         self._twins = np.arange(len(order))

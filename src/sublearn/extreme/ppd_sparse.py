@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sublearn import _core
-from sublearn.execution import all_or_nothing, asked_for
+from sublearn.execution import all_or_nothing
 from sublearn.extreme.fit_journal import FitJournal, make_plan, open_journal, refuse_unsavable
 from sublearn.extreme.linear_classifier import LinearLabelClassifier
 from sublearn.extreme.linear_labels import LinearLabels
@@ -37,7 +37,7 @@ from sublearn.extreme.ppd_solve import learn_more, solve_one_part, solve_parts
 from sublearn.fitting.label_weights import as_label_weights
 from sublearn.fitting.path import ModelPath
 from sublearn.io.bundle import load_bundle
-from sublearn.parts import Join, Part, PartDone
+from sublearn.parts import Join, Part, PartDone, share_of_fit
 from sublearn.trace import Callback, Solution, Status
 from sublearn.typing import (
     ClassWeightLike,
@@ -487,7 +487,8 @@ class PPDSparseClassifier(LinearLabelClassifier):
 
         False if the callback asked to stop.
         """
-        name, settings, asked = type(self).__name__, self._settings(), asked_for()
+        name, settings = type(self).__name__, self._settings()
+        asked = None if self.model_path is None else share_of_fit()
         part = asked if isinstance(asked, Part) else None
         if self.model_path is not None:
             refuse_unsavable({"classes_": labels.classes})

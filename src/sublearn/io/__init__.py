@@ -8,6 +8,8 @@ from sublearn.io.datasets import load_dataset, save_dataset
 from sublearn.io.limits import ReadLimits
 from sublearn.io.npz import load_npz, save_npz
 from sublearn.io.quickstart import Quickstart, load_quickstart
+from sublearn.io.row_store import StoredRows, open_rows
+from sublearn.io.row_store_writer import store_rows
 from sublearn.io.tables import load_table
 from sublearn.io.taxonomies import HmcData, load_hmc, read_rcv1, read_skos
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
@@ -19,6 +21,7 @@ __all__ = [
     "HmcData",
     "Quickstart",
     "ReadLimits",
+    "StoredRows",
     "Texts",
     "Tokens",
     "load_arff",
@@ -32,6 +35,7 @@ __all__ = [
     "load_table",
     "load_texts",
     "load_xmc",
+    "open_rows",
     "read_rcv1",
     "read_skos",
     "save_bundle",
@@ -39,4 +43,5 @@ __all__ = [
     "save_npz",
     "save_svmlight",
     "save_xmc",
+    "store_rows",
 ]

@@ -33,12 +33,13 @@ from sublearn.validation.values import is_int64, show
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
+__all__ = ["PARSERS", "as_label_rule", "load_svmlight", "load_xmc", "save_svmlight", "save_xmc"]
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _MAX_IDS = int(np.iinfo(np.int32).max)  # the core keeps ids in 32 bits
-_PARSERS: dict[np.dtype, type[_core.TextParserFloat32 | _core.TextParserFloat64]] = {
+#: By the type of the values.
+PARSERS: dict[np.dtype, type[_core.TextParserFloat32 | _core.TextParserFloat64]] = {
     np.dtype(np.float32): _core.TextParserFloat32,
     np.dtype(np.float64): _core.TextParserFloat64,
 }
@@ -81,7 +82,7 @@ def load_xmc(
     labels and features as long as rows are missing, and is ignored after the last one.
     """
     dtype = as_float_dtype(dtype, "load_xmc")
-    parser = _PARSERS[dtype](has_header=True, first_feature=0, labels=_core.LabelRule.ids)
+    parser = PARSERS[dtype](has_header=True, first_feature=0, labels=_core.LabelRule.ids)
     parts = _parse(path, parser, limits)
     return Dataset(_features(parts), _label_matrix(parts))
 
@@ -137,10 +138,10 @@ def load_svmlight(
         label counts once.
     """
     dtype = as_float_dtype(dtype, "load_svmlight")
-    parser = _PARSERS[dtype](
+    parser = PARSERS[dtype](
         has_header=False,
         first_feature=0 if zero_based else 1,
-        labels=_label_rule(multilabel, n_labels),
+        labels=as_label_rule(multilabel, n_labels),
         n_features=_count(n_features, "n_features"),
         n_labels=_count(n_labels, "n_labels"),
     )
@@ -254,7 +255,8 @@ def _check_part(
         raise ValueError(f"load_svmlight.part must be None for a compressed file, got {show(part)}")
 
 
-def _label_rule(multilabel: bool | None, n_labels: int | None) -> _core.LabelRule:
+def as_label_rule(multilabel: bool | None, n_labels: int | None = None) -> _core.LabelRule:
+    """What stands before the features of a row."""
     if multilabel is False and n_labels is not None:
         raise ValueError(
             f"load_svmlight.n_labels must be None where multilabel=False, got {n_labels}"

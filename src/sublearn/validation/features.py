@@ -133,6 +133,8 @@ def _refuse_large_shape(shape: tuple[int, ...]) -> None:
 
 def as_csr(X: sp.spmatrix) -> sp.csr_matrix:
     """A verified matrix of shape and order of CSR as a csr_matrix that shares its arrays."""
+    if getattr(X, "stored_columns", None) is not None:  # of a store: its columns go with it
+        return X
     return _assemble(X.data, X.indices, X.indptr, X.shape)
 
 

@@ -13,32 +13,33 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
-import statistics
-import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dask.utils import format_bytes
 from distributed import Client, Future, KilledWorker
 from distributed.comm import CommClosedError
 
-from sublearn.distributed.block_tasks import (
+from sublearn import __version__
+from sublearn.distributed.block_tasks import BlockTask, forget, host_view, run_block
+from sublearn.distributed.blocks import (
+    GO_ON,
+    POLL_SECONDS,
     Answer,
-    BlockTask,
+    BlockRun,
     TaskRecord,
-    forget,
-    host_view,
-    run_block,
+    as_retries,
+    run_blocks,
 )
 from sublearn.distributed.shared_files import FileStore, Written, write_copy
 from sublearn.errors import ClusterError, ParameterError
-from sublearn.execution import Hints, Threads, use_executor
+from sublearn.execution import Hints, use_executor
+from sublearn.interruption import BackgroundCall
 from sublearn.typing import PathLike
-from sublearn.validation.values import is_int64, show
+from sublearn.validation.values import show
 
 __all__ = ["TIMEOUTS", "DaskBlocks", "check_client", "cluster", "refuse_if_gone", "saying_if_gone"]
 
@@ -46,13 +47,9 @@ _Block = TypeVar("_Block")
 _Result = TypeVar("_Result")
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
-_POLL_SECONDS = 0.1
 _MOST_AT_ONCE = 64  # results that are fetched together
 _ANSWER_SECONDS = 5.0  # until it is asked again whether the scheduler is there
 _LOOK_SECONDS = 10.0  # that a worker may take to say what it sees
-_LATE = 3.0  # a block is late after so many median times
-_LEAST_LATE_SECONDS = 2.0
-_PATIENCE_SECONDS = 10.0  # without any worker, before a word is said
 
 
 def check_client(client: object, who: str) -> Client:
@@ -75,10 +72,7 @@ def _gone(client: Client, what: str) -> ClusterError:
     who = "the client is closed"
     if client.scheduler is not None:
         who = f"the scheduler at {client.scheduler.address} is gone"
-    return ClusterError(
-        f"{who}{what}. A fit with model_path has kept what it "
-        "finished: start the cluster and the same fit again, and it goes on from there"
-    )
+    return ClusterError(f"{who}{what}. {GO_ON}")
 
 
 @contextmanager
@@ -130,13 +124,10 @@ def cluster(
     ['a']
     """
     check_client(client, "cluster")
-    if not is_int64(retries) or retries < 0:
-        raise ParameterError(
-            f"cluster: retries must be an integer that is not negative, got {show(retries)}"
-        )
+    retries = as_retries(retries, "cluster")
     if directory is not None and not isinstance(directory, (str, os.PathLike)):
         raise ParameterError(f"cluster: directory must be a path or None, got {show(directory)}")
-    blocks = DaskBlocks(client, FileStore(directory), int(retries))
+    blocks = DaskBlocks(client, FileStore(directory), retries)
     try:
         with use_executor(blocks):
             yield blocks
@@ -179,28 +170,13 @@ class DaskBlocks:
         refuse_if_gone(self.client)
         written: Written = {}
         name = self.store.save_function(function, written)
-        folder = self.store.folder
-        tasks = [BlockTask(folder, name, self.store.dumps(b, written)) for b in blocks]
-        run = _Run(self, tasks, hints)
+        tasks = [
+            BlockTask(self.store.folder, name, self.store.dumps(block, written), __version__)
+            for block in blocks
+        ]
         with saying_if_gone(self.client):
-            try:
-                self._look_at_workers()
-                run.begin(self._order(blocks, hints))
-                done = run.finish()
-            finally:
-                run.cancel()
-        rest = [i for i in range(len(blocks)) if i not in done]
-        done.update(zip(rest, Threads().map(function, [blocks[i] for i in rest], n_jobs),
-                        strict=True))  # fmt: skip
-        return [done[i] for i in range(len(blocks))]
-
-    @staticmethod
-    def _order(blocks: list[_Block], hints: Hints) -> list[int]:
-        """Expensive blocks first: the last to end are then short."""
-        if hints.cost is None:
-            return list(range(len(blocks)))
-        costs = [hints.cost(block) for block in blocks]
-        return sorted(range(len(blocks)), key=lambda i: -costs[i])
+            self._look_at_workers()
+            return run_blocks(_Run(self, tasks, hints), function, blocks, n_jobs)
 
     # --- files on machines ---------------------------------------------------------------------
 
@@ -248,25 +224,24 @@ class DaskBlocks:
 
     def close(self) -> None:
         """Remove the files, here and on the workers."""
-        with suppress(Exception):
-            if self.client.status == "running":
-                self.client.run(forget, self.store.folder, wait=False)
+        if self.client.status == "running":
+            call = BackgroundCall(self._tell_workers, "sublearn-forget", is_daemon=True)
+            call.start()
+            call.wait(_LOOK_SECONDS)  # one that hangs keeps its copies
         self.store.remove()
 
+    def _tell_workers(self) -> None:
+        with suppress(Exception):
+            self.client.run(forget, self.store.folder, wait=False)
 
-class _Run:
-    """One call of `map`: tasks, their futures, and what has come back."""
+
+class _Run(BlockRun[Future]):
+    """One call of `map`: tasks, and their futures."""
 
     def __init__(self, owner: DaskBlocks, tasks: list[BlockTask], hints: Hints):
-        self.owner, self.tasks, self.hints = owner, tasks, hints
-        self.client = owner.client
-        self.done: dict[int, Any] = {}
-        self.futures: dict[Future, int] = {}
+        super().__init__(len(tasks), hints, owner.retries, owner.tasks)
+        self.owner, self.inputs, self.client = owner, tasks, owner.client
         self.ready: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.n_tries = [0] * len(tasks)
-        self.seconds: list[float] = []
-        self.has_copy: set[int] = set()
-        self.last_news = time.monotonic()
 
     def begin(self, order: list[int]) -> None:
         """Submit all blocks; Dask takes those of one name by their numbers.
@@ -276,152 +251,110 @@ class _Run:
         """
         name = f"sublearn-{uuid.uuid4().hex}"
         keys = [(name, rank) for rank in range(len(order))]
-        tasks = [self.tasks[index] for index in order]
+        tasks = [self.inputs[index] for index in order]
         futures = self.client.map(run_block, tasks, key=keys, pure=False)
         for future, index in zip(futures, order, strict=True):
             self._expect(future, index)
 
-    def _submit_again(self, index: int, workers: list[str] | None = None) -> None:
+    def submit(self, index: int, workers: list[str] | None = None) -> None:
+        """Have a block run once more, best on one of these workers."""
         future = self.client.submit(
-            run_block, self.tasks[index], pure=False, priority=1, workers=workers,
+            run_block, self.inputs[index], pure=False, priority=1, workers=workers,
             allow_other_workers=workers is not None,
         )  # fmt: skip
         self._expect(future, index)
 
     def _expect(self, future: Future, index: int) -> None:
-        self.futures[future] = index
+        self.pending[future] = index
         future.add_done_callback(self.ready.put)
 
-    def finish(self) -> dict[int, Any]:
-        """Wait for all blocks; those that are missing were given up after a wish to stop."""
-        while len(self.done) < len(self.tasks):
-            if self.hints.asks_to_stop():
-                break
-            futures = self._next_ready()
-            if not futures:
-                self._look_around()
-            answers = self._fetch([f for f in futures if f.status == "finished"])
-            for future in futures:
-                index = self.futures.pop(future, None)  # None: cancelled by ourselves
-                if index is not None and index not in self.done:
-                    answer = answers.get(future.key) or self._answer(index, future)
-                    self._take(index, answer)
-        return self.done
-
-    def _next_ready(self) -> list[Future]:
+    def next_ready(self) -> list[Future]:
         """All futures that have ended; waits a moment for the first."""
         try:
-            futures = [self.ready.get(timeout=_POLL_SECONDS)]
+            futures = [self.ready.get(timeout=POLL_SECONDS)]
         except queue.Empty:
             return []
         while len(futures) < _MOST_AT_ONCE and not self.ready.empty():
             futures.append(self.ready.get())
         return futures
 
+    def answers(self, handles: list[Future]) -> Iterator[tuple[Future, Answer | None]]:
+        """What futures hold, in one message to each worker where none of them is in doubt."""
+        known = self._fetch([future for future in handles if future.status == "finished"])
+        for future in handles:
+            index = self.pending.get(future)
+            if index is not None and index not in self.done:
+                yield future, known.get(future.key) or self._answer(index, future)
+            else:
+                self.pending.pop(future, None)
+
     def _fetch(self, futures: list[Future]) -> dict[str, Answer]:
-        """Answers by key, in one message to each worker; none if any of them is in doubt."""
+        """Answers by key; none if any of them is in doubt."""
         try:
             found = self.client.gather(futures, errors="raise") if len(futures) > 1 else []
         except Exception:
             return {}
         return {future.key: answer for future, answer in zip(futures, found, strict=bool(found))}
 
-    def _take(self, index: int, answer: Answer | None) -> None:
-        if answer is None:  # lost on its way
-            self._submit_again(index)
-        elif answer.lacking_host is not None:
-            host, address = answer.lacking_host, answer.record.worker
-            if self.n_tries[index]:
-                self.owner.forget_sent(host)
-            self._count_try(index, f"{host} lacks files that were sent to it")
-            self.owner.send_files(host, address)
-            self._submit_again(index)
-        else:
-            self.done[index] = self.hints.arrived(answer.result)
-            if index in self.has_copy:
-                self._cancel([f for f, i in self.futures.items() if i == index])
-            self.seconds.append(answer.record.seconds)
-            self.last_news = time.monotonic()
-            self.owner.tasks.append(answer.record)
+    def take(self, index: int, answer: Answer | None) -> None:
+        """Count an answer; send a machine the files that it lacks."""
+        if answer is None or answer.lacking_host is None:
+            super().take(index, answer)
+            return
+        host, address = answer.lacking_host, answer.record.worker
+        if self.n_tries[index]:
+            self.owner.forget_sent(host)
+        self.count_try(index, f"{host} lacks files that were sent to it")
+        self.owner.send_files(host, address)
+        self.submit(index)
 
     def _answer(self, index: int, future: Future) -> Answer | None:
         """What a future holds; None if it was lost. Errors of the function are raised here."""
         while True:
             if future.status == "error":
-                self._judge(index, future.exception())
+                self.judge(index, future.exception())
                 return None
             try:
                 return future.result(timeout=_ANSWER_SECONDS)
             except CancelledError:
-                self._refuse_if_gone()
-                self._count_try(index, "its task was cancelled")
+                self.refuse_if_gone()
+                self.count_try(index, "its task was cancelled")
                 return None
             except TIMEOUTS:
-                self._refuse_if_gone()
+                self.refuse_if_gone()
             except Exception:
                 if future.status != "error":
-                    self._refuse_if_gone()
+                    self.refuse_if_gone()
                     raise
 
-    def _judge(self, index: int, error: BaseException) -> None:
+    def judge(self, index: int, error: BaseException) -> None:
         """Raise an error, unless the block is worth another try."""
         if isinstance(error, KilledWorker):
-            raise ClusterError(
-                f"{self._so_far()}; one of the others ended every worker that tried it, the last "
-                f"was {error.last_worker.address if error.last_worker else 'unknown'}. Workers "
-                "that end often lack memory: give them more, or fewer threads"
-            ) from error
-        if not isinstance(error, OSError):
-            raise error
-        self._count_try(index, f"its last error was {error!r}", error)
+            last = error.last_worker.address if error.last_worker else "unknown"
+            raise self.ended_all(last) from error
+        super().judge(index, error)
 
-    def _count_try(self, index: int, why: str, error: BaseException | None = None) -> None:
-        self.n_tries[index] += 1
-        if self.n_tries[index] > self.owner.retries:
-            raise error or ClusterError(
-                f"{self._so_far()}; block {index} failed {self.n_tries[index]} times: {why}"
-            )
+    def refuse_if_gone(self) -> None:
+        """Raise if the scheduler cannot be reached."""
+        refuse_if_gone(self.client, f": {self.so_far()}")
 
-    def _so_far(self) -> str:
-        return f"{len(self.done)} of {len(self.tasks)} blocks are finished"
+    def n_workers(self) -> int:
+        """How many there are."""
+        return len(self.client.nthreads())
 
-    def _refuse_if_gone(self) -> None:
-        refuse_if_gone(self.client, f": {self._so_far()}")
-
-    def _look_around(self) -> None:
-        """Nothing came for a moment: is anybody there, and is a block late?"""
-        self._refuse_if_gone()
-        silent = time.monotonic() - self.last_news
-        if silent > _PATIENCE_SECONDS and not self.client.nthreads():
-            warnings.warn(
-                f"the cluster has no workers; {self._so_far()}, the others wait", stacklevel=2
-            )
-            self.last_news = time.monotonic()
-        if not self.seconds:
-            return
-        late = max(_LATE * statistics.median(self.seconds), _LEAST_LATE_SECONDS)
-        if silent > late:
-            self._submit_copies()
-            self.last_news = time.monotonic()
-
-    def _submit_copies(self) -> None:
+    def submit_copies(self) -> None:
         """Resubmit the blocks of silent workers to other workers."""
         holders = {key: address for address, keys in self.client.processing().items()
                    for key in keys}  # fmt: skip
-        late = {index: holders[future.key] for future, index in self.futures.items()
+        late = {index: holders[future.key] for future, index in self.pending.items()
                 if index not in self.has_copy and future.key in holders}  # fmt: skip
         others = sorted(self.client.nthreads().keys() - set(late.values()))
         for index in late if others else ():
             self.has_copy.add(index)
-            self._submit_again(index, others)
+            self.submit(index, others)
 
-    def cancel(self) -> None:
-        """Let go of what is still under way."""
-        self._cancel(list(self.futures))
-
-    def _cancel(self, futures: list[Future]) -> None:
-        if futures and self.client.status == "running":
+    def forget(self, handles: list[Future]) -> None:
+        """Let the scheduler give up on blocks."""
+        if self.client.status == "running":
             with suppress(Exception):
-                self.client.cancel(futures)
-        for future in futures:
-            self.futures.pop(future)
+                self.client.cancel(handles)
