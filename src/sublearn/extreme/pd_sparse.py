@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 __all__ = ["PDSparseClassifier"]
 
 _MOST_INT = 2**31 - 1  # the core counts passes with 32 bits
-#: Fewer have none to spare: with 50 or 100 rows of six sets the fit to all of them ranks better
-#: than the best pass on nine tenths on six and five of them, with 200 and 400 on three and two.
-_ROWS_TO_HOLD_OUT = 500
+#: On sets with one label a row the fit to all of 50 rows ranks better by up to .03, on sets with
+#: several the best pass by up to .3: benchmarks/solvers.py, table few_rows.
+_ROWS_TO_HOLD_OUT = 50
 
 
 class PDSparseClassifier(LinearLabelClassifier):
@@ -108,7 +108,7 @@ class PDSparseClassifier(LinearLabelClassifier):
         True keeps rows away from training, ends the fit when the precision of the best label on
         them has not risen for so many passes (True means 3), and returns the best, as all
         experiments of the paper do. Each pass offers two models: the weights at its end, and those
-        of the mean of its dual variables. "auto" does so from 500 rows on, and where `refit` asks
+        of the mean of its dual variables. "auto" does so from 50 rows on, and where `refit` asks
         for it: a fit that goes on to its certificate may rank worse than an early pass, on data
         with many labels a row even worse than no model. False ends by the certificate alone.
     validation_fraction : float, default=0.1

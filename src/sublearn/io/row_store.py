@@ -122,7 +122,9 @@ class StoredRows:
         self._refuse_changed()
         if self.n_labels is None:
             targets = self._arrays["targets"]
-            is_whole = bool((targets == np.floor(targets)).all() and (np.abs(targets) < 2**53).all())
+            is_whole = bool(
+                (targets == np.floor(targets)).all() and (np.abs(targets) < 2**53).all()
+            )
             return targets.astype(np.int64) if is_whole else targets
         return EncodedLabels(
             self._arrays["labels.indptr"], self._arrays["labels.rows"], np.arange(self.n_labels),
@@ -189,7 +191,9 @@ class StoredRows:
         for name, stamp in self._stamps.items():
             path = self.folder / f"{name}.bin"
             if not path.is_file() or _stamp(path) != stamp:
-                raise DataFileError(f"{path}: the store was changed while it was open; open it anew")
+                raise DataFileError(
+                    f"{path}: the store was changed while it was open; open it anew"
+                )
 
 
 def open_rows(folder: PathLike, *, verify: bool = True) -> StoredRows:

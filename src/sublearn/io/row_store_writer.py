@@ -138,7 +138,9 @@ def as_bytes(memory: object, name: str) -> int:
     if not is_int64(memory):
         raise ParameterError(f"{name} must be bytes or a text such as '2GB', got {show(memory)}")
     if memory < _LEAST_MEMORY:
-        raise ParameterError(f"{name} must be at least {_LEAST_MEMORY >> 20} MB, got {memory} bytes")
+        raise ParameterError(
+            f"{name} must be at least {_LEAST_MEMORY >> 20} MB, got {memory} bytes"
+        )
     return int(memory)
 
 
@@ -308,7 +310,9 @@ class _Sort:
     def deal(self, ids: str, lengths: str, values: str | None) -> None:
         """One pass over the rows."""
         with contextlib.ExitStack() as stack:
-            out = [stack.enter_context(open(self._file(k), "wb")) for k in range(len(self.cuts) - 1)]
+            out = [
+                stack.enter_context(open(self._file(k), "wb")) for k in range(len(self.cuts) - 1)
+            ]
             for entries in self._entries(ids, lengths, values):
                 entries = entries[np.argsort(entries["id"], kind="stable")]
                 ends = np.searchsorted(entries["id"], self.cuts)
@@ -318,6 +322,7 @@ class _Sort:
     def _entries(self, ids: str, lengths: str, values: str | None) -> Iterator[np.ndarray]:
         """The entries of the rows, some at a time, each with its row."""
         with contextlib.ExitStack() as stack:
+
             def reader(name: str) -> IO[bytes]:
                 return stack.enter_context(open(self.folder / f"{name}.bin", "rb"))
 
@@ -365,7 +370,10 @@ class _Sort:
 
 def _offsets(folder: Path, lengths: str, out: str, kind: np.dtype) -> None:
     """Offsets of rows out of their lengths."""
-    with open(folder / f"{lengths}.bin", "rb") as source, open(folder / f"{out}.bin", "wb") as target:
+    with (
+        open(folder / f"{lengths}.bin", "rb") as source,
+        open(folder / f"{out}.bin", "wb") as target,
+    ):
         np.zeros(1, kind).tofile(target)
         last = 0
         while len(counts := np.fromfile(source, np.int64, 2**18)):

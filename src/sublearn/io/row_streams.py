@@ -96,7 +96,9 @@ def _header(path: PathLike, limits: ReadLimits) -> tuple[int, int, int]:
             raise ValueError("line 1: the numbers of rows, features and labels are needed")
         n_rows, n_features, n_labels = map(int, found.groups())
     if max(n_features, n_labels, n_rows) > np.iinfo(np.int32).max:
-        raise DataFileError(f"{path}, line 1: counts must be below 2^31, got {found.group().decode()}")
+        raise DataFileError(
+            f"{path}, line 1: counts must be below 2^31, got {found.group().decode()}"
+        )
     return n_rows, n_features, n_labels
 
 
@@ -295,4 +297,3 @@ def _csr(values: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> sp.csr_mat
         if ((np.diff(csr.indices) == 0) & (np.diff(rows) == 0)).any():
             raise ValueError("a row must name each id once, got one twice")
     return csr
-
