@@ -21,7 +21,8 @@ SEARCHES = ("auto", "exact", "partition", "sampled")
 
 
 def solver(**options):
-    return PDSparseClassifier(**({"l1": 0.01, "max_iter": 1000, "random_state": 0} | options))
+    own = {"l1": 0.01, "max_iter": 1000, "early_stopping": "refit" in options, "random_state": 0}
+    return PDSparseClassifier(**(own | options))
 
 
 def endless(**options):
@@ -272,12 +273,14 @@ def test_a_closed_refit_moves_no_mass_to_another_label():
 
 
 def test_the_default_keeps_rows_away_where_there_are_enough():
-    X, Y = multilabel(n_rows=500)
-    assert "held_out" in solver().fit(X, Y).trace_.columns
-    few = solver().fit(X[:499], Y[:499])
+    X, Y = multilabel(n_rows=50)
+    default = solver(early_stopping="auto")
+    assert "held_out" in default.fit(X, Y).trace_.columns
+    few = default.fit(X[:49], Y[:49])
     assert "held_out" not in few.trace_.columns
     assert few.certificate_ <= few.tol
-    assert solver(refit=True).fit(X[:60], Y[:60]).held_out_precision_ is not None
+    refit = solver(refit=True, early_stopping="auto")
+    assert refit.fit(X[:40], Y[:40]).held_out_precision_ is not None
 
 
 def noise(n_rows=60, n_labels=30, seed=0):

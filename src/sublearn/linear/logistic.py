@@ -46,7 +46,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
 
     Parameters
     ----------
-    l1 : float, "cv" or "cv_1se", default=0.01
+    l1 : float, "cv" or "cv_1se", default=0.001
         Weight of the l1 penalty; from :meth:`l1_max` on all weights are zero. "cv" chooses it by
         cross-validation along a path, "cv_1se" then takes the largest value whose mean score is
         within one standard error of the best. In the literature: :math:`\lambda`.
@@ -161,7 +161,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
 
     def __init__(
         self,
-        l1: float | str = 0.01,
+        l1: float | str = 0.001,
         *,
         l2: float = 0.0,
         multinomial: bool = False,
