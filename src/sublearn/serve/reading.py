@@ -166,8 +166,6 @@ class _Reader:
         return at + 1
 
 
-
-
 def _wrong(needed: str, got: str, at: int) -> ValueError:
     return ValueError(f"the question must be {needed}, got {got} at character {at}")
 
