@@ -35,8 +35,8 @@ __all__ = ["complete", "make_group"]
 _HELP = """Choose settings of a method on held-out rows of DATA: quality against size and time.
 
 Each combination of the values of `--grid` is fitted to four fifths of the rows and judged on the
-others, the same for all; of loads over time the last fifth is forecast. Without `--grid` the values are those that matter most for the method.
-With `--model` the best is fitted to all rows and saved.
+others, the same for all; of loads over time the last fifth is forecast. Without `--grid` the values
+are those that matter most for the method. With `--model` the best is fitted to all rows and saved.
 
 Example: `sublearn tune ppd-sparse train.txt --grid l1=0.03,0.1 --grid C=1,3 --model best.model`"""
 
