@@ -2,11 +2,14 @@
 
     python3 tools/load_server.py                                    # 64 connections, 10^5 requests
     python3 tools/load_server.py --requests 10000 --heavy 4         # beside heavy questions
-    python3 tools/load_server.py --model my.model --body question.json
-    python3 tools/load_server.py --compare --requests 5000          # with batches and without
+    python3 tools/load_server.py --model my.model --questions questions.jsonl --reload
+    python3 tools/load_server.py --compare --requests 5000 --serve workers 2
 
---compare runs two servers and asks them in turns, so that whatever else the machine does burdens
-both; the last lines are ratios.
+--compare runs three servers and asks them in turns, so that whatever else the machine does burdens
+all: one that answers each question by itself, one that answers them in batches, both asked in a way
+that goes through HTTP's library and the application, and one that is asked in the usual way. CPU
+for a request is the figure that other work on the machine changes least. --reload replaces the file
+of the model again and again meanwhile.
 
 Without --model it makes a tagger of 2,000 labels. The run ends after --seconds at the latest. The
 exit code is 1 if a request failed, or if memory grew by more than --grown megabytes after the
@@ -22,7 +25,8 @@ import http.client
 import json
 import multiprocessing
 import os
-import subprocess
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -33,74 +37,83 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from harness.served import Asked, Server, as_request, ask, running
+
 N_LABELS = 2_000
 N_TURNS = 6
 
 
 @dataclass
-class Load:
+class Load(Asked):
     """What is asked, and what has come of it."""
 
-    port: int
-    body: bytes
-    n_requests: int
-    ends: float
-    n_asked: int = 0
-    laps: list[float] = field(default_factory=list)
     health: list[float] = field(default_factory=list)
-    failures: Counter[str] = field(default_factory=Counter)
     memory: list[float] = field(default_factory=list)
-    seconds: float = 0.0
     cpu_seconds: float = 0.0
-
-    @property
-    def is_over(self) -> bool:
-        return self.n_asked >= self.n_requests or time.perf_counter() > self.ends
+    n_reloads: int = 0
 
 
 def main() -> int:
     options = parser().parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        model = options.model or make_tagger(Path(folder) / "tagger.model")
-        body = options.body.read_bytes() if options.body else question(["word7 word8"], 5)
+        model = Path(folder) / "load.model"
+        if options.model:
+            shutil.copyfile(options.model, model)
+        else:
+            make_tagger(model)
         if options.compare:
-            return compare(model, body, options)
-        with running(model, options.serve) as server:
-            load = Load(server[1], body, options.requests, time.perf_counter() + options.seconds)
-            put(load, options, server[0].pid)
+            return compare(model, options)
+        with running(model, serve_options(options)) as server:
+            load = a_load(server, options)
+            load.n_requests = options.requests
+            put(load, options, server, model)
     report(load, options)
     grown = load.memory[-1] - load.memory[1]
     return int(bool(load.failures) or len(load.laps) < options.requests or grown > options.grown)
 
 
-def put(load: Load, options: argparse.Namespace, pid: int) -> None:
+def a_load(server: Server, options: argparse.Namespace, *, is_usual: bool = True) -> Load:
+    """Nothing yet."""
+    if options.questions:
+        questions = map(json.loads, options.questions.read_text().splitlines())
+    else:
+        questions = iter([{"texts": ["word7 word8"], "k": 5}])
+    requests = [as_request(one, is_usual=is_usual) for one in questions]
+    return Load(server.port, requests, 0, time.perf_counter() + options.seconds)
+
+
+def put(load: Load, options: argparse.Namespace, server: Server, model: Path) -> None:
     """Put a load on a server and note what it took."""
-    start, cpu = time.perf_counter(), cpu_seconds(pid)
+    cpu = server.cpu_seconds()
     with probing(load):
-        asyncio.run(ask_all(load, options.connections, options.heavy, pid))
-    load.seconds += time.perf_counter() - start
-    load.cpu_seconds += cpu_seconds(pid) - cpu
+        asyncio.run(ask_all(load, options, server, model))
+    load.cpu_seconds += server.cpu_seconds() - cpu
 
 
-def compare(model: Path, body: bytes, options: argparse.Namespace) -> int:
-    """Batches of 1 and of the default size, in turns."""
-    ends = time.perf_counter() + options.seconds
-    one_by_one = [*options.serve, "max-batch", "1"]
-    with running(model, one_by_one) as alone, running(model, options.serve) as together:
-        servers = {"alone": alone, "together": together}
-        loads = {name: Load(port, body, 0, ends) for name, (_, port) in servers.items()}
+def compare(model: Path, options: argparse.Namespace) -> int:
+    """Each by itself, in batches, and in batches the short way, in turns."""
+    own = serve_options(options)
+    with (
+        running(model, [*own, "--max-batch", "1"]) as alone,
+        running(model, own) as together,
+        running(model, own) as short,
+    ):
+        servers = {"alone": alone, "together": together, "short way": short}
+        loads = {k: a_load(v, options, is_usual=v is short) for k, v in servers.items()}
         for turn in range(N_TURNS):
             for name, load in loads.items():
                 load.n_requests = options.requests * (turn + 1) // N_TURNS
-                put(load, options, servers[name][0].pid)
+                put(load, options, servers[name], model)
     for name, load in loads.items():
         print(f"--- {name}")
         report(load, options)
-    print("--- together : alone")
-    first, second = loads["alone"], loads["together"]
-    print(f"requests a second  {first.seconds / second.seconds:.2f}")
-    print(f"CPU of the server  {second.cpu_seconds / first.cpu_seconds:.2f}")
-    return int(bool(first.failures or second.failures))
+    first = loads["alone"]
+    for name, load in list(loads.items())[1:]:
+        print(f"--- {name} : alone")
+        print(f"requests a second  {first.seconds / load.seconds:.2f}")
+        print(f"CPU of the server  {load.cpu_seconds / first.cpu_seconds:.2f}")
+    return int(any(load.failures for load in loads.values()))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -111,9 +124,10 @@ def parser() -> argparse.ArgumentParser:
     add("--heavy", type=int, default=0, help="further connections with the largest questions")
     add("--seconds", type=float, default=1200.0, help="end after this time")
     add("--grown", type=float, default=32.0, help="megabytes by which memory may grow")
-    add("--compare", action="store_true", help="with batches and without, in turns")
+    add("--compare", action="store_true", help="alone, in batches, and the short way, in turns")
+    add("--reload", action="store_true", help="replace the file of the model each second")
     add("--model", type=Path, help="a saved model")
-    add("--body", type=Path, help="a file with a question to it")
+    add("--questions", type=Path, help="a file with questions to it, one on each line")
     add(
         "--serve",
         nargs="*",
@@ -123,58 +137,41 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def make_tagger(path: Path) -> Path:
+def serve_options(options: argparse.Namespace) -> list[str]:
+    """As the command line has them: names have letters, values have none."""
+    return [f"--{one}" if one[0].isalpha() else one for one in options.serve]
+
+
+def make_tagger(path: Path) -> None:
     from sublearn.extreme import TextTagger
 
     words = [f"word{i}" for i in range(N_LABELS)]
     TextTagger(min_df=1).fit(words, [[f"label {word}"] for word in words]).save(path)
-    return path
 
 
-def question(texts: list[str], k: int) -> bytes:
-    return json.dumps({"texts": texts, "k": k}).encode()
-
-
-@contextlib.contextmanager
-def running(model: Path, options: list[str]) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The process of a server on loopback, and its port."""
-    call = [sys.executable, "-m", "sublearn", "serve", str(model), "--port", "0"]
-    for option in options:  # names have letters, values have none
-        call.append(f"--{option}" if option[0].isalpha() else option)
-    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield process, int(process.stderr.readline().split()[0].rsplit(":", 1)[1])
-        finally:
-            process.terminate()
-
-
-async def ask_all(load: Load, n_connections: int, n_heavy: int, pid: int) -> None:
+async def ask_all(load: Load, options: argparse.Namespace, server: Server, model: Path) -> None:
     if not load.memory:
-        load.memory.append(memory(pid))
-    beside = [asyncio.create_task(watch(load, pid))]
-    beside += [asyncio.create_task(ask_heavily(load)) for _ in range(n_heavy)]
-    await asyncio.gather(*(ask(load) for _ in range(n_connections)))
+        load.memory.append(server.memory())
+    beside = [asyncio.create_task(watch(load, server))]
+    beside += [asyncio.create_task(ask_heavily(load)) for _ in range(options.heavy)]
+    if options.reload:
+        beside.append(asyncio.create_task(keep_replacing(load, server, model)))
+    await ask(load, options.connections)
     for task in beside:
         task.cancel()
     await asyncio.gather(*beside, return_exceptions=True)
-    load.memory[2:] = [memory(pid)]
+    load.memory[2:] = [server.memory()]
 
 
-async def ask(load: Load) -> None:
-    """One connection, which is opened again if it breaks."""
-    while not load.is_over:
-        try:
-            async with connected(load.port) as (reader, writer):
-                while not load.is_over:
-                    load.n_asked += 1
-                    start = time.perf_counter()
-                    status = await exchanged(reader, writer, "POST", "/predict", load.body)
-                    load.laps.append(time.perf_counter() - start)
-                    if status != 200:
-                        load.failures[f"status {status}"] += 1
-        except (OSError, asyncio.IncompleteReadError) as error:
-            load.failures[type(error).__name__] += 1
+async def keep_replacing(load: Load, server: Server, model: Path) -> None:
+    """The same model in another file, and the server told."""
+    other = model.with_suffix(".other")
+    while True:
+        await asyncio.sleep(1)
+        shutil.copyfile(model, other)
+        other.replace(model)
+        os.kill(server.pid, signal.SIGHUP)
+        load.n_reloads += 1
 
 
 def probe(port: int, is_over: Event, answers: Connection) -> None:
@@ -211,69 +208,34 @@ def probing(load: Load) -> Iterator[None]:
 
 
 async def ask_heavily(load: Load) -> None:
-    body = question(["word7 word8"] * 100, 1000)  # as many labels as are granted
+    """As many labels as are granted, again and again."""
+    request = as_request({"texts": ["word7 word8"] * 100, "k": 1000})
     while True:
-        async with connected(load.port) as (reader, writer):
-            await exchanged(reader, writer, "POST", "/predict", body)
+        await ask(Asked(load.port, [request], 1), 1)
 
 
-async def watch(load: Load, pid: int) -> None:
+async def watch(load: Load, server: Server) -> None:
     """Memory after the first tenth, when everything has been used once."""
     while len(load.laps) < load.n_requests // 10:
         await asyncio.sleep(0.05)
     if len(load.memory) < 2:
-        load.memory.append(memory(pid))
-
-
-@contextlib.asynccontextmanager
-async def connected(port: int):  # type: ignore[no-untyped-def]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
-async def exchanged(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    method: str,
-    path: str,
-    body: bytes = b"",
-) -> int:
-    """The status of a response, which is read to its end."""
-    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    top = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    length = top.partition("content-length: ")[2].partition("\r")[0]
-    await reader.readexactly(int(length))
-    return int(top.split()[1])
-
-
-def memory(pid: int) -> float:
-    """Megabytes of a process."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
-
-
-def cpu_seconds(pid: int) -> float:
-    """That a process has used, of all its threads; a loaded machine does not change it much."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        load.memory.append(server.memory())
 
 
 def report(load: Load, options: argparse.Namespace) -> None:
     print(f"connections  {options.connections}, and {options.heavy} with heavy questions")
     n_done = len(load.laps)
-    each = 1e3 * load.cpu_seconds / max(1, n_done)
+    own, client = (1e3 * s / max(1, n_done) for s in (load.cpu_seconds, load.client_seconds))
+    last_minute = os.getloadavg()[0]
     rate = n_done / load.seconds
     print(f"requests     {n_done:,} in {load.seconds:.1f} s, {rate:,.0f} a second")
-    print(f"CPU          {each:.2f} ms of the server for a request")
+    print(f"CPU          {own:.3f} ms of the server for a request, {client:.3f} of the client")
+    print(f"machine      load {last_minute:.1f} on {os.cpu_count()} cores")
     print(f"failures     {dict(load.failures) or 'none'}")
     print(f"latency, ms  {quantiles(load.laps)}")
     print(f"health, ms   {quantiles(load.health)}, {len(load.health):,} times")
+    if load.n_reloads:
+        print(f"reloads      {load.n_reloads}")
     shown = ", ".join(f"{one:.0f}" for one in load.memory)
     print(f"memory, MB   {shown} (before, after a tenth, after)")
 

@@ -404,6 +404,32 @@ def test_tune_tries_all_and_saves_the_best(sublearn, files, tmp_path):
     assert "best" in table_of
 
 
+def test_tune_of_loads_forecasts_the_end_and_takes_the_smallest_error(sublearn, tmp_path):
+    hours = np.arange(24 * 14)
+    noise = np.random.default_rng(0).normal(size=len(hours))
+    loads = 100 + 20 * np.sin(hours * 2 * np.pi / 24) + noise
+    times = np.datetime64("2024-01-01T00:00") + hours * np.timedelta64(1, "h")
+    lines = [
+        f"{str(when).replace('T', ' ')},{load}" for when, load in zip(times, loads, strict=True)
+    ]
+    (tmp_path / "loads.csv").write_text("\n".join(["time,load", *lines]))
+    call = ["tune", "forecast", tmp_path / "loads.csv", "--grid", "C=1e-6,10"]
+    call += ["--grid", "horizon=2", "--quantile", 0.5]
+    done = sublearn(*call, "-m", tmp_path / "m", "--picture", tmp_path / "f.svg", "--json")
+    assert done.code == 0, done
+    trials = {one["C"]: one["MAPE"] for one in json.loads(done.out)["trials"]}
+    assert trials["10"] < trials["1e-6"] / 2
+    assert json.loads(done.out)["best"] == {"C": "10", "horizon": "2"}
+    assert package.load(tmp_path / "m").loss.share_below == 0.5
+
+
+@pytest.mark.parametrize("method", ["skip-gram", "index"])
+def test_tune_says_what_to_do_where_rows_judge_nothing(sublearn, files, method):
+    done = sublearn("tune", method, files["txt"])
+    assert done.code == 2
+    assert f"METHOD: {method} has nothing to be tuned by; " in " ".join(done.err.split())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

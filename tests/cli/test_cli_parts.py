@@ -170,3 +170,20 @@ def test_parts_of_standard_input_are_joined_with_data(sublearn, texts, whole, tm
     assert "DATA: must be given: the parts read it from standard input" in done.err
     assert sublearn("join", model, texts, "-q").code == 0
     assert weights(model) == whole
+
+
+def test_refusals_name_what_was_typed(sublearn, texts, tmp_path):
+    model, folder = tmp_path / "tags.model", tmp_path / "tags.model.parts"
+    assert sublearn(*call(texts, model, 1)).code == 0
+    done = sublearn("fit", "text", texts, "--model", model, *OPTIONS, "--part", "1/2")
+    assert done.code == 2
+    assert f"--part: must be K/{N_PARTS}, as of the parts in {folder}, got 2" in one_line(done.err)
+    (folder / "cut.json").unlink()
+    done = sublearn("fit", "text", texts, "--model", model, *OPTIONS, "--part", "1/2")
+    assert "--model: must not have the unfinished parts of a fit in one" in one_line(done.err)
+    for name in ("n_parts", "model_path"):
+        assert name not in done.err
+
+
+def one_line(text):
+    return " ".join(text.split())

@@ -410,3 +410,15 @@ def test_a_taxonomy_is_refused_where_labels_are_plain(sublearn, texts, tmp_path)
     done = sublearn("fit", "--text", texts["train"], "-m", tmp_path / "m", "--label-paths", "/")
     assert done.code == 2
     assert "No such option: --label-paths" in done.err
+
+
+def test_a_text_without_a_known_word_has_an_empty_answer(sublearn, tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tone two\nb\tthree four\n" * 20)
+    assert sublearn("fit", "text", tmp_path / "t.tsv", "-m", tmp_path / "m", "-q").code == 0
+    (tmp_path / "new.txt").write_text("one\nnobody knows\n\nfour\n")
+    done = sublearn("predict", tmp_path / "m", tmp_path / "new.txt", "-k", 1, "--json")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [one["labels"] for one in found] == [["a"], [], [], ["b"]]
+    assert [one.get("empty") for one in found] == [None, True, True, None]
+    assert "1 of 4 rows are empty" in done.err
+    assert "1 of 4 rows have nothing that the model knows" in done.err

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import sublearn
 from sublearn.errors import ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
+from sublearn.extreme.text_vectors import make_vectorizer, text_rows
 from sublearn.io import load_quickstart
 from sublearn.linear import SparseLogisticRegression
 from sublearn.metrics import f1_micro, precision_at_k, precision_scorer
@@ -459,3 +460,28 @@ def test_explains_any_linear_classifier():
         assert found.score == pytest.approx(score, abs=1e-4)
         with pytest.raises(ValueError, match=r"explain.label must be one of classes_"):
             tagger.explain(TEXTS[0], "no such label")
+
+
+OWN_ROWS = {
+    "words": {},
+    "pairs of words": {"ngram_range": (1, 2), "stop_words": "english"},
+    "characters": {"analyzer": "char"},
+    "characters within words": {"analyzer": "char_wb", "max_features": 5000},
+    "stems": {"stemmer": lambda word: word[:5]},
+}
+
+
+@pytest.mark.parametrize("how", list(OWN_ROWS))
+def test_rows_of_a_few_texts_are_those_of_scikit_learn_to_the_last_bit(how):
+    texts = [*load_quickstart()[0][:1500], "", " ", "Ünïcode \U0001f600", "word " * 500]
+    params = TextTagger(analyzer="word").set_params(**OWN_ROWS[how]).get_params(deep=False)
+    vectorizer = make_vectorizer(params, params["analyzer"])
+    text_rows(vectorizer, texts[:1000], learns=True)
+    for part in (texts[900:1300], texts[1500:], texts[1500:1501], texts[3:4]):
+        own, theirs = text_rows(vectorizer, part, learns=False), vectorizer.transform(part)
+        assert own.shape == theirs.shape
+        for name in ("data", "indices", "indptr"):
+            mine, other = getattr(own, name), getattr(theirs, name)
+            assert mine.dtype == other.dtype
+            np.testing.assert_array_equal(mine, other)
+        assert own.has_sorted_indices

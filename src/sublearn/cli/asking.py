@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sublearn.kinds.base import Asked, Form, Kind, Wish
+from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -37,6 +39,20 @@ class Opened:
         if n_empty:
             say_warning(f"{data.name}: {n_empty:,} of {len(asked):,} {what}")
         return asked
+
+    def answers(self, asked: Asked, wish: Wish) -> Iterator[JsonObject]:
+        """What the model says; a warning counts items of which it knows nothing."""
+        from sublearn.cli.console import say_warning
+
+        n_mute = -int(asked.is_empty.sum())
+        for answer in self.kind.predict(self.model, asked, wish):
+            n_mute += bool(answer.get("empty"))
+            yield answer
+        if n_mute > 0:
+            say_warning(
+                f"{n_mute:,} of {len(asked):,} rows have nothing that the model knows, and so "
+                "their answers are empty"
+            )
 
 
 def open_model(path: Path) -> Opened:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import OptionInfo
 
-from sublearn.cli.job import call_of, check_call, keep_call, part_of
+from sublearn.cli.job import as_typed, call_of, check_call, keep_call, part_of
 from sublearn.cli.methods import METHODS, TEXT, Method
 from sublearn.cli.options import (
     FLAG,
@@ -26,7 +26,6 @@ from sublearn.cli.options import (
     Json,
     Labels,
     Quiet,
-    RandomState,
     Separator,
     ZeroBased,
 )
@@ -94,16 +93,16 @@ FORM_OPTIONS: dict[str, Any] = {
         bool | None,
         _form_option(
             None,
-            "Scale each row to length 1; remembered.",
+            "Scale rows to length 1.",
             "--normalize/--no-normalize",
-            default="for labels, unless --standardize",
+            default="for labels",
         ),
     ],
     "standardize": Annotated[
         bool,
         _form_option(
             None,
-            "Give each column the same size, and mean 0 if it is dense; remembered.",
+            "Give columns the same size, dense ones mean 0.",
             "--standardize",
         ),
     ],
@@ -113,15 +112,14 @@ FORM_OPTIONS: dict[str, Any] = {
         Path | None,
         _form_option(
             "FILE",
-            "Labels and their parents: lines `parent TAB child TAB ...`, a SKOS vocabulary (.ttl) "
-            "or an ARFF file with a hierarchical class.",
-            default="that of DATA, if it is an ARFF file",
+            "Labels and their parents: lines `parent TAB child`, SKOS (.ttl) or ARFF.",
+            default="that of DATA, if ARFF",
         ),
     ],
     "label_paths": Annotated[
         str | None,
         _form_option(
-            "SEP", "Labels are paths with SEP between their parts, such as rec.sport.hockey."
+            "SEP", "Labels are paths with SEP between parts: rec.sport."
         ),
     ],
     "token_columns": Annotated[
@@ -263,7 +261,7 @@ def command_of(learner: Learner, *, shows_all: bool) -> Callable[..., None]:
     run.__doc__ = _help_of(learner)
     run.__dict__["__signature__"] = inspect.Signature(
         [*_leading(), *_of_params(learner, params, shows_all), *form_options(learner, shows_all),
-         *_trailing(learner, params)]
+         *_trailing(learner, params, shows_all)]
     )  # fmt: skip
     return run
 
@@ -283,8 +281,12 @@ def _leading() -> list[inspect.Parameter]:
     ]
 
 
-def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Parameter]:
+def _trailing(
+    learner: Learner, params: Mapping[str, Param], shows_all: bool
+) -> list[inspect.Parameter]:
+    """What the fit as a whole is told; all but threads and the classifier is rare."""
     found = []
+    rare = {"show_default": False, "hidden": not shows_all}
     if learner.classifier is not None:
         help = "The method that learns the labels; its options belong to this command."
         option = typer.Option(
@@ -293,16 +295,18 @@ def _trailing(learner: Learner, params: Mapping[str, Param]) -> list[inspect.Par
         found.append(_option("classifier", Annotated[str, option], "ppd-sparse"))
     if learner.can_compress():
         help = "Save weights with 8, 16 or 32 bits: smaller files."
-        option = typer.Option("--bits", metavar="N", help=help, show_default=False)
+        option = typer.Option("--bits", metavar="N", help=help, **rare)
         found.append(_option("bits", Annotated[int | None, option], None))
     if learner.can_part():
         help = "Solve part K of N only, as in a job array; `sublearn join OUT` puts them together."
-        option = typer.Option("--part", metavar="K/N", help=help, show_default=False)
+        option = typer.Option("--part", metavar="K/N", help=help, **rare)
         found.append(_option("part", Annotated[str | None, option], None))
     if "n_jobs" in params:
         found.append(_option("n_jobs", Jobs, None))
     if "random_state" in params:
-        found.append(_option("random_state", RandomState, 0))
+        help = "Seed of the random order. [0]"
+        option = typer.Option("--random-state", metavar="N", help=help, **rare)
+        found.append(_option("random_state", Annotated[int, option], 0))
     return [*found, _option("quiet", Quiet, False), _option("json", Json, False)]
 
 
@@ -392,7 +396,8 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) 
         show_figures(figures, title=f"part {part} on {data.name}", json=bool(as_json),
                      quiet=bool(quiet))  # fmt: skip
         return
-    fitted, figures = learn(learner.kind, estimator, lesson)
+    with as_typed():
+        fitted, figures = learn(learner.kind, estimator, lesson)
     fitted = learner.kind.finish(fitted, bits if isinstance(bits, int) else None)
     fitted.save(model, notes=lesson.notes)
     figures |= {"model": str(model), "model_bytes": model.stat().st_size}
@@ -404,7 +409,7 @@ def _learn_part(text: str, estimator: BaseEstimator, lesson: Lesson, model: Path
     from sublearn.parts import solve_part
 
     number, n_parts = part_of(text)
-    with solve_part(number, n_parts) as part:
+    with as_typed(), solve_part(number, n_parts) as part:
         estimator.fit(*lesson.arguments)
     return {"part": number, "n_parts": n_parts, "labels": part.n_labels,
             "labels_solved_now": part.n_solved, "folder": f"{model}.parts"}  # fmt: skip

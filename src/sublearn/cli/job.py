@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -11,7 +13,7 @@ from sublearn.errors import ModelFileError
 from sublearn.kinds.base import Refused
 from sublearn.typing import JsonObject
 
-__all__ = ["call_of", "check_call", "keep_call", "part_of", "recall"]
+__all__ = ["as_typed", "call_of", "check_call", "keep_call", "part_of", "recall"]
 
 CALL, STANDARD_INPUT = "call.json", "standard-input"
 
@@ -28,6 +30,23 @@ def part_of(text: str) -> tuple[int, int]:
     if found is None or not 1 <= found[0] <= found[1]:
         raise Refused("--part", f"must be K/N with 1 <= K <= N, such as 3/100, got {text}")
     return found
+
+
+@contextlib.contextmanager
+def as_typed() -> Iterator[None]:
+    """Refusals of a fit in parts in the words of the command."""
+    try:
+        yield
+    except ValueError as error:
+        sentence = str(error)
+        if sentence.startswith("n_parts must be "):
+            n_parts, _, rest = sentence.removeprefix("n_parts must be ").partition(",")
+            raise Refused("--part", f"must be K/{n_parts},{rest}") from None
+        if sentence.startswith("model_path "):
+            raise Refused("--model", sentence.removeprefix("model_path ")) from None
+        if sentence.startswith("join_parts: "):
+            raise ValueError(sentence.removeprefix("join_parts: ")) from None
+        raise
 
 
 def call_of(method: str, data: Path, context: typer.Context) -> JsonObject:

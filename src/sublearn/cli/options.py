@@ -69,8 +69,7 @@ Labels = Annotated[
     str | None,
     typer.Option(
         metavar="WHICH",
-        help="Columns of a CSV or ARFF file to learn: names with commas between, how many stand at "
-        "the end, or Mulan's .xml file; for an .npz file of SciPy, that with the labels.",
+        help="What to learn: names of columns, how many at the end, or the .xml or .npz file.",
         show_default=False,
         rich_help_panel=OF_DATA,
     ),

@@ -215,6 +215,16 @@ class Kind:
         """What is asked of a fitted model to judge it on rows of a lesson."""
         return lesson.arguments[0]
 
+    def hold_out(self, lesson: Lesson, n_rows: int) -> tuple[Lesson, Asked]:
+        """A lesson without some of its rows, drawn at random, and these rows as questions."""
+        import numpy as np
+
+        order = np.random.default_rng(0).permutation(lesson.n_rows)
+        test = lesson.take(np.sort(order[:n_rows]))
+        truth = test.arguments[1] if len(test.arguments) > 1 else []
+        asked = Asked(self.items_of_lesson(test), truth, np.zeros(n_rows, dtype=bool))
+        return lesson.take(np.sort(order[n_rows:])), asked
+
     # --- asking ------------------------------------------------------------------------------
 
     def check_wish(self, model: BaseEstimator, wish: Wish) -> None:
@@ -391,16 +401,8 @@ class Kind:
             check()
             part = items[start : start + step]
             answers = self.answers(model, read(part, start), wish)
-            empty = self.empty_items(part)
-            found += [
-                self.over_http(self.nothing(wish) if is_empty else one, wish)
-                for one, is_empty in zip(answers, empty, strict=True)
-            ]
+            found += [self.over_http(one, wish) for one in answers]
         return {"predictions": found}
-
-    def empty_items(self, items: list[object]) -> list[bool]:
-        """Which items of a question have nothing in them."""
-        return [False] * len(items)
 
     def reader(self, model: BaseEstimator) -> Callable[[list[object], int], Matrix | list[object]]:
         """Makes what the model takes of items in JSON; the number is that of the first of them."""

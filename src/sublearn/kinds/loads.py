@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -63,6 +64,15 @@ class Loads(Kind):
         """Silent, and on as many threads as whoever loads it says."""
         return model.set_params(verbose=0, n_jobs=None)
 
+    def hold_out(self, lesson: Lesson, n_rows: int) -> tuple[Lesson, Asked]:
+        """The end of the series is what is asked: nothing is known of what comes later."""
+        n, (y, X) = lesson.n_rows - n_rows, lesson.arguments
+        before, after = (
+            (y[own], None if X is None else X[own]) for own in (slice(n), slice(n, None))
+        )
+        train = dataclasses.replace(lesson, arguments=before, n_rows=n)
+        return train, Asked([after[1]], after[0], np.zeros(n_rows, dtype=bool))
+
     # --- judging -----------------------------------------------------------------------------
 
     def target_of(self, model: BaseEstimator, form: Form) -> str | None:
@@ -82,7 +92,7 @@ class Loads(Kind):
     def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
         """Errors of forecasts of `horizon` steps, the model learning the loads after each."""
         y, X = asked.truth, asked.items[0]
-        n, horizon = len(asked), int(model.horizon)
+        n, horizon = len(asked), int(model.horizon_)
         found = []
         for start in range(0, n, horizon):
             own = slice(start, min(n, start + horizon))

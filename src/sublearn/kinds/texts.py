@@ -17,6 +17,7 @@ from sublearn.kinds.base import (
     Form,
     Lesson,
     Refused,
+    Wish,
     fit_figures,
     label_weights,
     offers,
@@ -94,6 +95,16 @@ class TextLabels(OfLabels):
         found = load_texts(path, **_form_of(form, notes_of(model)), needs_labels=needs_truth)
         return Asked(found.texts, found.labels, are_empty(found.texts))
 
+    def answers(
+        self, model: BaseEstimator, items: Matrix | list[object], wish: Wish
+    ) -> list[JsonObject]:
+        """The best labels; of a text without a known word nothing but the biases would speak."""
+        X = model.transform(items)
+        is_mute = (np.diff(X.indptr) == 0) | are_empty(items)
+        found = super().answers(model.classifier_, X, wish)
+        pairs = zip(found, is_mute.tolist(), strict=True)
+        return [self.nothing(wish) if mute else answer for answer, mute in pairs]
+
     def label_counts(self, model: BaseEstimator) -> np.ndarray | None:
         """Training texts that carry each label."""
         return np.asarray(model.label_counts_)
@@ -125,10 +136,6 @@ class TextLabels(OfLabels):
             row = weights_at(weights, len(model.classes_), label)
             text = " ".join(str(names[j]) for j in row.indices[np.argsort(-row.data)[:3]])
         return {"texts": [text], "k": min(5, len(model.classes_))}
-
-    def empty_items(self, items: list[object]) -> list[bool]:
-        """Texts without any character but white space."""
-        return [bool(one) for one in are_empty(items)]
 
 
 def _form_of(form: Form, notes: JsonObject) -> JsonObject:

@@ -25,6 +25,7 @@ from sublearn.serve.page import PAGE, PAGE_HEADERS
 from sublearn.serve.shortcut import Shortcut
 from sublearn.serve.work import Buffers, ClientGone, Held, Work
 from sublearn.serve.writing import PiecesResponse
+from sublearn.typing import JsonObject
 from sublearn.validation.values import show
 
 if TYPE_CHECKING:
@@ -146,8 +147,7 @@ class Desk:
         served = self.model_of(request)
         explainer = served.loaded.explainer
         if explainer is None:
-            kind = served.loaded.facts["class"]
-            raise Refusal(404, f"the model must be one that explains its labels, got a {kind}")
+            raise Refusal(404, _unexplained(served.loaded.facts))
         return await self._exchange(request, partial(self._alone, explainer))
 
     async def _predict(self, served: Served, request: Request, body: bytes) -> list[bytes]:
@@ -224,6 +224,16 @@ class Desk:
             else f"{request.url.path} has no method {request.method}"
         )
         return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
+
+
+def _unexplained(facts: JsonObject) -> str:
+    """What a model is that has no weights of features, and what it can be asked."""
+    fields = ", ".join(facts["fields"])
+    return (
+        "the model must be one whose labels have weights of features or a place in a taxonomy, got "
+        f"{facts['name']}, a {facts['class']}, which gives {facts['answers']}: ask it at /predict, "
+        f"by the fields {fields}"
+    )
 
 
 _OF_NAMED = ("", "/predict", "/explain")

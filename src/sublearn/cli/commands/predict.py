@@ -79,7 +79,8 @@ def command(
     with their tags as the last column, one of latent features zeros and ones, an index the numbers
     of the nearest rows, one of words the nearest words of the word on each line. For a model of raw
     text a line without a tab is text without labels. Each row has its answer, in the order of DATA;
-    that of an empty row is empty, and a warning counts them.
+    that of a row that is empty, or has no word that the model knows, is empty, and a warning counts
+    them.
 
     Example: `sublearn predict wiki.model test.txt -k 3 | head`
 
@@ -95,7 +96,7 @@ def command(
     wish = Wish(k, probabilities, threshold)
     opened.check(form.form(), wish)
     asked = opened.read(data, form.form(), needs_truth=False)
-    answers = opened.kind.predict(opened.model, asked, wish)
+    answers = opened.answers(asked, wish)
     write_answers(opened.kind, opened.model, answers, wish, output, chosen)
 
 

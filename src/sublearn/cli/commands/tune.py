@@ -35,13 +35,18 @@ __all__ = ["complete", "make_group"]
 _HELP = """Choose settings of a method on held-out rows of DATA: quality against size and time.
 
 Each combination of the values of `--grid` is fitted to four fifths of the rows and judged on the
-others, the same for all. Without `--grid` the values are those that matter most for the method.
-With `--model` the best is fitted to all rows and saved.
+others, the same for all; of loads over time the last fifth is forecast. Without `--grid` the values
+are those that matter most for the method. With `--model` the best is fitted to all rows and saved.
 
 Example: `sublearn tune ppd-sparse train.txt --grid l1=0.03,0.1 --grid C=1,3 --model best.model`"""
 
-#: Methods whose rows cannot be held out at random, or that have nothing to be judged by.
-_NOT_TUNED = ("forecast", "skip-gram", "index")
+#: Methods that rows of the training file do not judge, and what to do instead.
+_NOT_TUNED = {
+    "skip-gram": "no text says which vectors of words are good: fit several, and compare what "
+    "`sublearn predict` finds near to words that you know, or a task that uses them",
+    "index": "it learns nothing but where rows lie: in Python, MIPSIndex.tune(queries, recall=.95) "
+    "finds the n_probe that is enough",
+}
 
 Grid = Annotated[
     list[str] | None,
@@ -78,6 +83,12 @@ class Trial:
     quality: float
     n_bytes: int
     seconds: float
+    is_better_high: bool = True
+
+    @property
+    def goodness(self) -> float:
+        """The quality, so that more is better."""
+        return self.quality if self.is_better_high else -self.quality
 
 
 def complete(arguments: Sequence[str]) -> list[str]:
@@ -85,6 +96,10 @@ def complete(arguments: Sequence[str]) -> list[str]:
     words = list(arguments)
     if words and not words[0].startswith("-"):
         find_method(words[0])
+        if words[0] in _NOT_TUNED:
+            raise Refused(
+                "METHOD", f"{words[0]} has nothing to be tuned by; {_NOT_TUNED[words[0]]}"
+            )
     return words or ["--help"]
 
 
@@ -148,12 +163,14 @@ def tune(
     params = learner.params()
     options = _parse_grid(learner, params, grid or [])
     estimator = learner.make({})
+    before = estimator.get_params(deep=False)
     lesson = learner.kind.lesson(estimator, data, form)
-    shared = {"taxonomy": estimator.taxonomy} if learner.kind.name == "taxonomy_labels" else {}
+    after = estimator.get_params(deep=False)
+    shared = {name: value for name, value in after.items() if value is not before[name]}
     trials = _run(
         learner, params, options, lesson, shared, held_out, n_jobs, is_quiet=quiet or json
     )
-    best = max(trials, key=lambda one: one.quality)
+    best = max(trials, key=lambda one: one.goodness)
     frontier = [one for one in trials if not any(_beats(other, one) for other in trials)]
     measure = learner.kind.main_measure
     if picture is not None:
@@ -199,7 +216,11 @@ def _run(
 
     from sublearn.cli.console import err
 
-    train, test = _split(lesson, held_out)
+    n_test = round(held_out * lesson.n_rows)
+    if not 0 < n_test < lesson.n_rows:
+        sentence = f"must leave rows on both sides, got {n_test} of {lesson.n_rows}"
+        raise Refused("--held-out", sentence)
+    train, asked = learner.kind.hold_out(lesson, n_test)
     combinations = [
         dict(zip(options, one, strict=True)) for one in itertools.product(*options.values())
     ]
@@ -215,21 +236,9 @@ def _run(
         for settings in combinations:
             bar.update(task, description=_in_short(settings))
             values = values_of(params, settings | {"n_jobs": n_jobs}, is_quiet=True)
-            found.append(_try(learner, values, settings, shared, train, test))
+            found.append(_try(learner, values, settings, shared, train, asked))
             bar.advance(task)
     return found
-
-
-def _split(lesson: Lesson, held_out: float) -> tuple[Lesson, Lesson]:
-    import numpy as np
-
-    order = np.random.default_rng(0).permutation(lesson.n_rows)
-    n_test = round(held_out * lesson.n_rows)
-    if not 0 < n_test < lesson.n_rows:
-        raise Refused(
-            "--held-out", f"must leave rows on both sides, got {n_test} of {lesson.n_rows}"
-        )
-    return lesson.take(np.sort(order[n_test:])), lesson.take(np.sort(order[:n_test]))
 
 
 def _try(
@@ -238,11 +247,9 @@ def _try(
     settings: Mapping[str, str],
     shared: JsonObject,
     train: Lesson,
-    test: Lesson,
+    asked: Asked,
 ) -> Trial:
     import tempfile
-
-    import numpy as np
 
     estimator = learner.make(values).set_params(**shared)
     start = time.perf_counter()
@@ -251,21 +258,19 @@ def _try(
         fitted, _ = learn(learner.kind, estimator, train)
         seconds = time.perf_counter() - start
         fitted.notes_ = dict(train.notes)
-        truth = test.arguments[1] if len(test.arguments) > 1 else []
-        items = learner.kind.items_of_lesson(test)
-        asked = Asked(items, truth, np.zeros(test.n_rows, dtype=bool))
         judged = learner.kind.judge(fitted, asked, {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m"
         learner.kind.finish(fitted, None).save(path)
         n_bytes = path.stat().st_size
-    return Trial(settings, judged.measures[learner.kind.main_measure].value, n_bytes, seconds)
+    measure = judged.measures[learner.kind.main_measure]
+    return Trial(settings, measure.value, n_bytes, seconds, measure.is_better_high is not False)
 
 
 def _beats(one: Trial, other: Trial) -> bool:
     """Whether a trial is at least as good in all three and better in one."""
-    a = (one.quality, -one.n_bytes, -one.seconds)
-    b = (other.quality, -other.n_bytes, -other.seconds)
+    a = (one.goodness, -one.n_bytes, -one.seconds)
+    b = (other.goodness, -other.n_bytes, -other.seconds)
     return a != b and all(x >= y for x, y in zip(a, b, strict=True))
 
 
@@ -310,7 +315,7 @@ def _show(
     if quiet:
         return
     grid = table(["settings", measure, "size", "seconds", ""])
-    for one in sorted(trials, key=lambda one: -one.quality):
+    for one in sorted(trials, key=lambda one: -one.goodness):
         mark = "best" if one is best else "frontier" if one in frontier else ""
         size, seconds = in_bytes(one.n_bytes), f"{one.seconds:.2f}"
         grid.add_row(_in_short(one.settings), f"{one.quality:.4f}", size, seconds, mark)
@@ -350,14 +355,15 @@ def _draw(
             )
             for one in trials
         ]
-        steps = sorted((value(one), one.quality) for one in trials)
+        steps = sorted((value(one), one.goodness) for one in trials)
+        course = [(at, y if best.is_better_high else -y) for at, y in _best_so_far(steps)]
         parts.append(
             dots(
                 f"{title}: {measure} by {name}",
                 x,
                 y,
                 points,
-                path=_best_so_far(steps),
+                path=course,
                 is_named=len(trials) <= 20,
             )
         )
