@@ -35,6 +35,7 @@ ALLOWANCES = {
     ("__main__", "cli"): "python -m sublearn is the command line",
     ("cli", "serve"): "sublearn serve runs the server",
     ("cli", "datasets"): "sublearn datasets lists and fetches them",
+    ("plugins", "torch"): "plugins/onnx.py writes trimmed networks by PyTorch's exporter",
     ("embed", "torch"): "embed/torch_layer.py is a layer for PyTorch networks",
 }
 
@@ -82,6 +83,9 @@ ONLY_IN = {
     "pydantic": "serve",
     "prometheus_client": "serve",
     "annif": "plugins",
+    "huggingface_hub": "plugins",
+    "mlflow": "plugins",
+    "onnx": "plugins",
     "sktime": "plugins",
 }
 
