@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CORE = {"_core"}
 FOUNDATION = {
-    "errors", "interruption", "trace", "typing", "execution", "validation", "metrics", "io",
+    "bars", "errors", "interruption", "trace", "typing", "execution", "validation", "metrics", "io",
     "fitting", "parts", "testing",
 }  # fmt: skip
 SHARED_SOLVERS = {"optim"}
@@ -45,8 +45,8 @@ PYTHON_RULES = [
     (
         PACKAGE | FOUNDATION,
         PACKAGE | CORE | FOUNDATION,
-        "errors, interruption, trace, typing, execution, validation, metrics, io, fitting, parts, "
-        "testing and the package itself import no room",
+        "bars, errors, interruption, trace, typing, execution, validation, metrics, io, fitting, "
+        "parts, testing and the package itself import no room",
     ),
     (
         SHARED_SOLVERS,
