@@ -12,6 +12,7 @@ moves forecasts up, so that fewer hours are forecast too low.
 import csv
 import lzma
 import os
+import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -20,6 +21,8 @@ import numpy as np
 import pandas as pd
 from pictures import ORANGE, draw_pair, read_options
 
+from sublearn.datasets import fetch_gefcom2012
+from sublearn.errors import DownloadError
 from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels, TubeLoss
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
@@ -29,12 +32,8 @@ DAYS_OFF = ["2004-07-04", "2004-09-06", "2004-11-25", "2004-12-24", "2004-12-25"
 
 def main():
     options = read_options(__doc__, "load_zones.png", "half a year and small models")
-    folder = DATA / "gefcom2012_load"
-    if not folder.is_dir():
-        print(f"no folder {folder}: set SUBLEARN_DATA to where the data is")
-        return
-    zones = read_table(folder / "load_history.csv.xz", 20)
-    X = read_table(folder / "temperature_history.csv.xz", 11).mean(axis=1, keepdims=True)
+    zones, X = read_data()
+    X = X.mean(axis=1, keepdims=True)
     index = pd.date_range("2004-01-01", periods=FIRST_GAP, freq="h")
     y = pd.Series(zones[:FIRST_GAP].sum(axis=1) / 1000, index=index, name="load")
     X = X[:FIRST_GAP]
@@ -87,6 +86,22 @@ def judge(model, y, X, first):
     found = [model.predict(X=X[: o + 24], y=y[:o]) - y[o : o + 24] for o in origins]
     errors = np.concatenate(found)
     return np.mean(errors < 0), np.abs(errors).mean() / y[first:].mean()
+
+
+def read_data():
+    """Loads by zone and temperatures by station: from SUBLEARN_DATA, or what was downloaded."""
+    folder = DATA / "gefcom2012_load"
+    if folder.is_dir():
+        loads = read_table(folder / "load_history.csv.xz", 20)
+        return loads, read_table(folder / "temperature_history.csv.xz", 11)
+    try:
+        data = fetch_gefcom2012(download_if_missing=False)
+    except DownloadError:
+        sys.exit(
+            f"no folder {folder}: set SUBLEARN_DATA to where the data is, or download them (15 MB) "
+            "by `sublearn datasets gefcom2012`, in Python sublearn.datasets.fetch_gefcom2012()"
+        )
+    return data.y, data.X
 
 
 def read_table(path, n_columns):

@@ -9,12 +9,15 @@ that are near. Chains that choose alone collide, so that many take another rotam
 joint choice. A gap of zero proves that there is no better structure in the model.
 """
 
+import sys
 import time
 
 import numpy as np
-from map_pictures import BLUE, GREY, best_alone, draw_trace, find_data, show_result, two_axes
+from map_pictures import BLUE, DATA, GREY, best_alone, draw_trace, show_result, two_axes
 from pictures import read_options
 
+from sublearn.datasets import fetch_uai
+from sublearn.errors import DownloadError
 from sublearn.graph import read_uai, solve_map
 
 SMALL = ["1etl", "2erl", "1mjc", "1ctj"]
@@ -26,17 +29,28 @@ def main():
     names = SMALL if options.small else SMALL + LARGE
     changed, result = [], None
     for name in names:
-        folder = "uai_protein_small" if name in SMALL else "uai_protein_sidechain"
-        path = find_data(f"{folder}/pdb{name}.uai.xz")
-        if path is None:
-            return
-        graph = read_uai(path)
+        graph = read_graph(name)
         start = time.perf_counter()
         result = solve_map(graph, time_limit=5.0, random_state=0)
         show_result(f"{name}, {graph.n_variables} side chains", result, time.perf_counter() - start)
         changed.append(np.mean(best_alone(graph) != result.assignment))
     draw(names, changed, result, options.picture)
     print(f"wrote {options.picture}")
+
+
+def read_graph(name):
+    """An instance from SUBLEARN_DATA, or one that was downloaded."""
+    folder = "uai_protein_small" if name in SMALL else "uai_protein_sidechain"
+    path = DATA / folder / f"pdb{name}.uai.xz"
+    if path.exists():
+        return read_uai(path)
+    try:
+        return fetch_uai(f"pdb{name}", download_if_missing=False).graph
+    except DownloadError:
+        sys.exit(
+            f"no file {path}: set SUBLEARN_DATA to where the data is, or download it in Python by "
+            f'sublearn.datasets.fetch_uai("pdb{name}")'
+        )
 
 
 def draw(names, changed, result, path):

@@ -5,7 +5,8 @@
 
 Needs the records `yso_en` (library records with subjects of the General Finnish Ontology): files
 yso_en_train.raw.tsv.xz and yso_en_test.raw.tsv.xz, a text, a tab and its subjects on each line, in
-a folder yso_en of the folder that SUBLEARN_DATA names. Without them it says so and ends.
+a folder yso_en of the folder that SUBLEARN_DATA names. Without them it takes the records of
+`sublearn.datasets.fetch_yso`, or says how to download these.
 
 A tenth of the training records is held out to turn scores into probabilities. The first picture
 shows precision against the size of the saved model along a path of l1 penalties, the second how
@@ -33,12 +34,14 @@ from pictures import (
 )
 from scipy.special import expit
 
+from sublearn.datasets import fetch_yso
+from sublearn.errors import DownloadError
 from sublearn.extreme import PPDSparseClassifier, TextTagger
 from sublearn.io import load_texts
 from sublearn.metrics import expected_calibration_error, reliability_curve
 
 L1 = [0.1, 0.3, 1.0, 2.0]
-N_SMALL = 8000
+N_SMALL, N_TRAIN, N_TEST = 8_000, 50_000, 10_000
 
 
 @dataclass
@@ -56,13 +59,8 @@ def main():
     few = f"{N_SMALL:,} records instead of 50,000"
     options = read_options(__doc__, "yso_tagger.png", few)
 
-    folder = find_data()
-    if folder is None:
-        print("No records yso_en at hand: set SUBLEARN_DATA to the folder that has yso_en.")
-        return
-    n_train = N_SMALL if options.small else None
-    texts, labels = read(folder / "yso_en_train.raw.tsv.xz", n_train)
-    test = read(folder / "yso_en_test.raw.tsv.xz", 2000 if options.small else None)
+    texts, labels = read("train", N_SMALL if options.small else N_TRAIN)
+    test = read("test", 2000 if options.small else N_TEST)
     n_held_out = len(texts) // 10
     train = texts[n_held_out:], labels[n_held_out:]
     held_out = texts[:n_held_out], labels[:n_held_out]
@@ -85,15 +83,22 @@ def main():
     print(f"wrote {options.picture}")
 
 
-def find_data():
+def read(part, n):
+    """Texts and subjects: from SUBLEARN_DATA, or those that were downloaded."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("SUBLEARN_DATA", beside)) / "yso_en"
-    return folder if folder.is_dir() else None
-
-
-def read(path, n=None):
-    data = load_texts(path, columns="text,labels", separator=" ")
-    return data.texts[:n], data.labels[:n]
+    path = Path(os.environ.get("SUBLEARN_DATA", beside)) / "yso_en" / f"yso_en_{part}.raw.tsv.xz"
+    if path.is_file():
+        data = load_texts(path, columns="text,labels", separator=" ")
+        return data.texts[:n], data.labels[:n]
+    try:
+        records = fetch_yso("en", subset=part, download_if_missing=False)
+    except DownloadError:
+        sys.exit(
+            f"no file {path}: set SUBLEARN_DATA to where the records are, or download others of "
+            'their source by `sublearn datasets yso-en`, in Python sublearn.datasets.fetch_yso("en")'
+        )
+    chosen = [i for i, own in enumerate(records.y) if len(own) > 1][:n]  # librarians give several
+    return [records.X[i] for i in chosen], [records.y[i] for i in chosen]
 
 
 def fit_and_measure(l1, train, test):

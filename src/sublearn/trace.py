@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sublearn import _core
+from sublearn.bars import Bar, error_console
 from sublearn.interruption import (
     LEAST_OPERATIONS,
     BackgroundCall,
@@ -324,35 +325,25 @@ class _Clock:
 
 
 class _ProgressBar:
-    """A rich progress bar on standard error, on one line of 80 columns or of 120 and more."""
+    """The bar of a fit, on one line of 80 columns or of 120 and more."""
 
     _WIDE = 120
 
     def __init__(self, title: str, n_total: int):
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-        console = Console(stderr=True)
-        self._is_wide = console.width >= self._WIDE
-        self._progress = Progress(
+        self._is_wide = error_console().width >= self._WIDE
+        columns = [
             TextColumn("{task.description}"),
             BarColumn(bar_width=20 if self._is_wide else 8),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=console,
-        )
-        self._task = self._progress.add_task(title, total=n_total, figures="")
-        self._progress.start()
+        ]
+        self._bar = Bar(columns, title, n_total, figures="")
 
     def show(self, event: Event) -> None:
-        self._progress.update(self._task, completed=event.n_done, figures=self._figures(event))
+        self._bar.show(event.n_done, figures=self._figures(event))
 
     def _figures(self, event: Event) -> str:
         if event.objective is None:
@@ -369,7 +360,7 @@ class _ProgressBar:
         return f"{event.objective:.3g} gap {gap:.0e} w {_in_short(event.nnz_primal)}{duals}"
 
     def close(self) -> None:
-        self._progress.stop()
+        self._bar.close()
 
 
 def _in_short(count: int) -> str:

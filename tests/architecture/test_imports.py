@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CORE = {"_core"}
 FOUNDATION = {
-    "errors", "interruption", "trace", "typing", "execution", "validation", "metrics", "io",
+    "bars", "errors", "interruption", "trace", "typing", "execution", "validation", "metrics", "io",
     "fitting", "parts", "testing", "display",
 }  # fmt: skip
 SHARED_SOLVERS = {"optim"}
@@ -35,6 +35,7 @@ ALLOWANCES = {
     ("__main__", "cli"): "python -m sublearn is the command line",
     ("cli", "serve"): "sublearn serve runs the server",
     ("cli", "datasets"): "sublearn datasets lists and fetches them",
+    ("plugins", "torch"): "plugins/onnx.py writes trimmed networks by PyTorch's exporter",
     ("embed", "torch"): "embed/torch_layer.py is a layer for PyTorch networks",
 }
 
@@ -44,8 +45,8 @@ PYTHON_RULES = [
     (
         PACKAGE | FOUNDATION,
         PACKAGE | CORE | FOUNDATION,
-        "errors, interruption, trace, typing, execution, validation, metrics, io, fitting, parts, "
-        "testing, display and the package itself import no room",
+        "bars, errors, interruption, trace, typing, execution, validation, metrics, io, fitting, "
+        "parts, testing, display and the package itself import no room",
     ),
     (
         SHARED_SOLVERS,
@@ -82,6 +83,9 @@ ONLY_IN = {
     "pydantic": "serve",
     "prometheus_client": "serve",
     "annif": "plugins",
+    "huggingface_hub": "plugins",
+    "mlflow": "plugins",
+    "onnx": "plugins",
     "sktime": "plugins",
 }
 

@@ -13,6 +13,7 @@ import io
 import json
 import lzma
 import random
+import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,11 +25,14 @@ from engine import Failure, Target
 from model_targets import fresh_file, named_refusal
 from mutate import INTEGERS, mutate_bytes, mutate_json, mutate_text, one_of, some
 
+from sublearn.datasets import gefcom, rcv1, records
+from sublearn.datasets.archives import members_of_tar, unpack
 from sublearn.embed import read_word_vectors
 from sublearn.embed.corpus import read_corpus
 from sublearn.graph import read_cfn, read_evidence, read_map, read_uai, read_wcsp
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import load_arff, load_conll, load_npz, load_svmlight, load_texts, load_xmc
+from sublearn.io.files import reading
 from sublearn.io.taxonomies import load_hmc, load_hmc_dataset
 from sublearn.kinds.load_files import read_dates, read_loads
 
@@ -90,6 +94,20 @@ LOADS = (
 )
 DATES = (b"date,name\n2008-12-25,Christmas\n2009-01-01 New Year\n",)
 CORPUS = (b"the cat sat on the mat\nthe dog's \xc3\xa4rger\n\nnothing\n",)
+
+QRELS = (b"C11 2286 1\nCCAT 2286 1\nGCAT 2287 1\n",)
+DAYS = (
+    b"zone_id,year,month,day,h1\n1,2004,1,1" + b',"1,000",2.5' * 12 + b"\n20,2008,7,7" + b"," * 24,
+)
+GND = (
+    b'{"@graph": [{"@id": "gnd:1", "sameAs": "a name"}, {"@id": "x", "title": "A title", '
+    b'"abstract": ["One.", "Two."], "dcterms:subject": {"@id": "gnd:1"}}]}',
+)
+
+
+def _gnd(path: Path) -> None:
+    with reading(path):
+        records._gnd_record(json.loads(path.read_bytes()), {})
 
 
 def _xmc(path: Path) -> None:
@@ -164,13 +182,18 @@ READERS = {
     "loads": Reader(".csv", lambda path: read_loads(path, None), LOADS, 10_000),
     "dates": Reader(".csv", read_dates, DATES),
     "corpus": Reader(".txt", _corpus, CORPUS),
+    "qrels": Reader(".txt", lambda path: rcv1._topics(path, np.array([2286, 2287])), QRELS, 10_000),
+    "days": Reader(".csv", lambda path: gefcom._hours(path, 20, 0), DAYS, 10_000),
+    "gnd": Reader(".json", _gnd, GND, 10_000),
 }
 
 
 def mutate_file(rng: random.Random, reader: Reader) -> bytes:
+    if reader.ending == ".json" and rng.random() < 0.5:
+        return json.dumps(mutate_json(rng, json.loads(reader.seeds[0]))).encode()
     if reader.ending == ".jsonl" and rng.random() < 0.5:
-        records = [json.loads(line) for line in reader.seeds[0].splitlines()]
-        changed = mutate_json(rng, records)
+        lines_of_file = [json.loads(line) for line in reader.seeds[0].splitlines()]
+        changed = mutate_json(rng, lines_of_file)
         lines = changed if isinstance(changed, list) else [changed]
         return "\n".join(map(json.dumps, lines)).encode()
     return mutate_text(rng, reader.seeds)
@@ -220,6 +243,52 @@ def use_compressed(data: bytes, folder: Path) -> None:
         return
     reader = READERS[_COMPRESSED_READERS[data[0] % len(_COMPRESSED_READERS)]]
     use_file(reader, data[2:], folder, list(COMPRESSIONS)[data[1] % len(COMPRESSIONS)])
+
+
+# --- archives of data sets ------------------------------------------------------------------------
+
+
+def _zipped() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("set/a.txt", b"some text " * 20)
+        archive.writestr("b.txt", b"")
+    return out.getvalue()
+
+
+def _tarred() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name in ("top/a.txt", "top/" + "long" * 40 + ".txt"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 200
+            archive.addfile(entry, io.BytesIO(b"some text " * 20))
+    return out.getvalue()
+
+
+def _unzip(path: Path) -> None:
+    for name in ("a.txt", "record.json"):
+        (path.parent / name).unlink(missing_ok=True)
+    unpack(path, {"a.txt": ("a.txt", None)})
+
+
+def _untar(path: Path) -> None:
+    for _ in members_of_tar(path, lambda name: True):
+        pass
+
+
+ZIP, TAR = _zipped(), _tarred()
+
+
+def mutate_zip(rng: random.Random) -> bytes:
+    return mutate_bytes(rng, ZIP, [ZIP])
+
+
+def mutate_tar(rng: random.Random) -> bytes:
+    if rng.random() < 0.8:
+        return gzip.compress(mutate_bytes(rng, TAR, [TAR]), mtime=0)
+    packed = gzip.compress(TAR, mtime=0)
+    return mutate_bytes(rng, packed, [packed])
 
 
 # --- .npz ----------------------------------------------------------------------------------------
@@ -305,6 +374,13 @@ def _target(name: str, reader: Reader) -> Target:
 TARGETS = [_target(name, reader) for name, reader in READERS.items()]
 TARGETS.append(Target("read-compressed", "files", mutate_compressed, use_compressed, 40_000))
 TARGETS.append(Target("read-npz", "files", mutate_npz, functools.partial(use_file, _NPZ), 30_000))
+
+for _name, _make, _reader in (
+    ("zip", mutate_zip, Reader(".zip", _unzip, (ZIP,))),
+    ("tar", mutate_tar, Reader(".tar.gz", _untar, (TAR,))),
+):
+    use = functools.partial(use_file, _reader)
+    TARGETS.append(Target(f"read-{_name}", "files", _make, use, 10_000))
 
 
 def preload() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from sublearn.bars import Bar
 
 __all__ = ["DownloadBar"]
 
 
 class DownloadBar:
-    """A bar on standard error with bytes, speed and what time is left; nothing if it is not wanted.
+    """A bar with bytes, speed and what time is left; nothing if it is not wanted.
 
     Parameters
     ----------
@@ -23,12 +21,12 @@ class DownloadBar:
     """
 
     def __init__(self, name: str, is_shown: bool):
-        self._name, self._progress = name, _progress() if is_shown else None
+        self._name, self._is_shown = name, is_shown
+        self._bar: Bar | None = None
 
     def __enter__(self) -> DownloadBar:
-        if self._progress is not None:
-            self._progress.start()
-            self._task = self._progress.add_task(self._name, total=None)
+        if self._is_shown:
+            self._bar = _bar(self._name)
         return self
 
     def __exit__(
@@ -37,31 +35,29 @@ class DownloadBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        if self._bar is not None:
+            self._bar.close()
 
     def show(self, n_bytes: int, total: int | None) -> None:
         """Say how many bytes are there."""
-        if self._progress is not None:
-            self._progress.update(self._task, completed=n_bytes, total=total)
+        if self._bar is not None:
+            self._bar.show(n_bytes, total=total)
 
 
-def _progress() -> Progress:
-    from rich.console import Console
+def _bar(name: str) -> Bar:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
-        Progress,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
-    return Progress(
+    columns = [
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-        console=Console(stderr=True),
-    )
+    ]
+    return Bar(columns, name, None)

@@ -171,7 +171,7 @@ def _read_gnd(archive: Path, folder: Path) -> None:
 
 def _gnd_record(record: Any, names: dict[str, str]) -> tuple[list[str], str]:
     """Ids and text of a record in JSON-LD; names that it states are noted."""
-    graph = record["@graph"]
+    graph = [node for node in record["@graph"] if isinstance(node, dict)]
     (own,) = (node for node in graph if "title" in node)
     ids = [one["@id"] for one in _several(own.get("dcterms:subject"))]
     for node in graph:
