@@ -35,6 +35,8 @@ from sublearn.hierarchy import (
 from sublearn.io import load_quickstart
 from sublearn.latent import Gate, Kernel, LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
+    GroupLinearRegression,
+    GroupLogisticRegression,
     Huber,
     SparseInverseCovariance,
     SparseLinearRegression,
@@ -215,6 +217,10 @@ CASES = {
     "EmbeddingExtremeClassifier": Case(
         small(EmbeddingExtremeClassifier, n_components=16, **LAYER), many_labels, endless=FOR_EVER
     ),
+    "GroupLinearRegression": Case(
+        small(GroupLinearRegression, l1="cv", feature_groups=[*range(10)] * 3), numbers
+    ),
+    "GroupLogisticRegression": Case(small(GroupLogisticRegression, l1=0.01), classes),
     "HierarchicalClassifier": Case(
         small(HierarchicalClassifier, taxonomy=TAXONOMY), single_rows,
         endless=EXACT | {"solver": "cd1"},
@@ -282,6 +288,13 @@ SETTINGS = {
     "HierarchicalClassifier optional": Case(
         small(HierarchicalClassifier, taxonomy=TAXONOMY, leaf="optional", threshold={"a.x": 0.6},
               solver=["lhac", "auto"]), inner_labels,
+    ),
+    "GroupLinearRegression sparse": Case(
+        small(GroupLinearRegression, 0.05, feature_groups=[[0, 2], [1, 3, 4], [5, 6, 7, 8, 9]],
+              loss="poisson", within_share=0.5, group_weights=[1.0, 2.0, 1.5]), counts,
+    ),
+    "GroupLogisticRegression of names": Case(
+        small(GroupLogisticRegression, "cv", l1s=8, feature_groups=[*"abcd"] * 5), two_classes
     ),
     "HierarchicalClassifier of estimators": Case(
         small(HierarchicalClassifier, taxonomy=TAXONOMY, estimator=SparseLogisticRegression(0.01)),

@@ -72,7 +72,7 @@ class GroupSteps {
       for (std::size_t i = 0; i < own_.size(); ++i) {
         next_[i] = blended(own_[i], point[k + i], share);
       }
-      if (next_ != own_) change += penalty_.value(g, next_) - penalty_.value(g, own_);
+      change += penalty_.change(g, own_, next_);
     }
     return change;
   }
