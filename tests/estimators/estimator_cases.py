@@ -35,6 +35,7 @@ from sublearn.hierarchy import (
 from sublearn.io import load_quickstart
 from sublearn.latent import Gate, Kernel, LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
+    FallingWeights,
     GroupLinearRegression,
     GroupLogisticRegression,
     Huber,
@@ -362,6 +363,9 @@ SETTINGS = {
     ),
     "SparseLinearRegression huber": Case(
         small(SparseLinearRegression, 0.05, loss=Huber(1.0), penalty_weights=[1.0] * 30), numbers
+    ),
+    "SparseLinearRegression mcp": Case(
+        small(SparseLinearRegression, 0.1, penalty_weights=FallingWeights("mcp", 2.5)), numbers
     ),
     "SparseLinearRegression poisson": Case(
         small(SparseLinearRegression, "cv", loss="poisson", l1s=[0.2, 0.05]), counts
