@@ -181,13 +181,19 @@ def race(load: Callable[[Path, int], Data]) -> Callable[[Bench], Figures]:
         n = bench.size(len(y), 3_000)
         X, y = (X[:n] if sp.issparse(X) else np.asfortranarray(X[:n])), y[:n]
         rows = [row for share in bench.some(SHARES) for row in raced(bench, X, y, share)]
-        columns = {"l1 / l1 max": "g", "solver": ""}
-        for gap in GAPS:
-            columns |= {f"s to {gap:g}": ".3f<", f"ratio to best, {gap:g}": ".2f"}
-        columns |= {"non-zeros": "d", "best gap": ".0e", "cold s": ".2f", "MB above data": ".0f<"}
-        return Figures(columns, rows)
+        return Figures(gap_columns(), rows)
 
     return measure
+
+
+def gap_columns() -> dict[str, str]:
+    """Headings of the rows of `to_gaps`."""
+    columns = {"l1 / l1 max": "g", "solver": ""}
+    for gap in GAPS:
+        columns |= {f"s to {gap:g}": ".3f<", f"ratio to best, {gap:g}": ".2f"}
+    return columns | {
+        "non-zeros": "d", "best gap": ".0e", "cold s": ".2f", "MB above data": ".0f<"
+    }  # fmt: skip
 
 
 def l1_max(X: Any, y: np.ndarray) -> float:
@@ -202,12 +208,20 @@ def judge(truth: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, floa
 
 
 def raced(bench: Bench, X: Any, y: np.ndarray, share: float) -> list[list[Cell]]:
-    """A row for each entrant; what was done before a limit or an error counts."""
+    """A row for each entrant on the l1 penalty."""
     train = {"X": X, "y": y, "l1": np.float64(share * l1_max(X, y))}
+    return to_gaps(bench, ENTRANTS, train, share, judge, tiny(sp.issparse(X)))
+
+
+def to_gaps(
+    bench: Bench, entrants: Sequence[Entrant], train: dict[str, Any], share: float, judge: Any,
+    warm_up: dict[str, Any],
+) -> list[list[Cell]]:  # fmt: skip
+    """A row for each entrant; what was done before a limit or an error counts."""
     split = Split(train, {"nothing": np.zeros(1)}, train)
-    case = Case(f"l1={share:g}", lambda: split, judge, warm_up=tiny(sp.issparse(X)))
+    case = Case(f"l1={share:g}", lambda: split, judge, warm_up=warm_up)
     limit = bench.limit(LIMIT)
-    found = bench.compete(case, bench.chosen(ENTRANTS), limit, stop=10 * limit)
+    found = bench.compete(case, bench.chosen(entrants), limit, stop=10 * limit)
     best = min(lap["objective"] for outcome in found for lap in outcome.laps)
     rows: list[list[Cell]] = [[share, outcome.name] for outcome in found]
     for gap in GAPS:

@@ -33,6 +33,8 @@ _WEIGHTS = (
 )
 _LABELS = {"PDSparseClassifier", "PPDSparseClassifier"}
 _LINEAR = {
+    "GroupLinearRegression",
+    "GroupLogisticRegression",
     "HierarchicalClassifier",
     "HierarchicalMultilabelClassifier",
     "SparseLinearRegression",

@@ -21,7 +21,11 @@ from sublearn.distributed.row_exchange import Exchange, answer, solve_together
 from sublearn.errors import ClusterError, ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 from sublearn.io import load_svmlight, save_svmlight
-from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.linear import (
+    GroupLinearRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+)
 from sublearn.optim import linear_objective
 
 pytestmark = [
@@ -263,6 +267,7 @@ def test_a_part_of_a_compressed_file_is_refused(tmp_path):
 
 REFUSED = {
     "another estimator": (PDSparseClassifier(), "estimator must be a SparseLogisticRegression"),
+    "groups of features": (GroupLinearRegression(), "estimator must be a SparseLogisticRegression"),
     "an l1 by folds": (SparseLogisticRegression("cv"), "l1 must be a positive number"),
     "another solver": (SparseLogisticRegression(solver="cd1"), "solver must be 'auto' or 'lhac'"),
     "class weights": (SparseLogisticRegression(class_weight="balanced"), "class_weight must be"),

@@ -35,6 +35,9 @@ from sublearn.hierarchy import (
 from sublearn.io import load_quickstart
 from sublearn.latent import Gate, Kernel, LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
+    FallingWeights,
+    GroupLinearRegression,
+    GroupLogisticRegression,
     Huber,
     SparseInverseCovariance,
     SparseLinearRegression,
@@ -215,6 +218,10 @@ CASES = {
     "EmbeddingExtremeClassifier": Case(
         small(EmbeddingExtremeClassifier, n_components=16, **LAYER), many_labels, endless=FOR_EVER
     ),
+    "GroupLinearRegression": Case(
+        small(GroupLinearRegression, l1="cv", feature_groups=[*range(10)] * 3), numbers
+    ),
+    "GroupLogisticRegression": Case(small(GroupLogisticRegression, l1=0.01), classes),
     "HierarchicalClassifier": Case(
         small(HierarchicalClassifier, taxonomy=TAXONOMY), single_rows,
         endless=EXACT | {"solver": "cd1"},
@@ -283,6 +290,13 @@ SETTINGS = {
         small(HierarchicalClassifier, taxonomy=TAXONOMY, leaf="optional", threshold={"a.x": 0.6},
               solver=["lhac", "auto"]), inner_labels,
     ),
+    "GroupLinearRegression sparse": Case(
+        small(GroupLinearRegression, 0.05, feature_groups=[[0, 2], [1, 3, 4], [5, 6, 7, 8, 9]],
+              loss="poisson", within_share=0.5, group_weights=[1.0, 2.0, 1.5]), counts,
+    ),
+    "GroupLogisticRegression of names": Case(
+        small(GroupLogisticRegression, "cv", l1s=8, feature_groups=[*"abcd"] * 5), two_classes
+    ),
     "HierarchicalClassifier of estimators": Case(
         small(HierarchicalClassifier, taxonomy=TAXONOMY, estimator=SparseLogisticRegression(0.01)),
         single_rows,
@@ -350,6 +364,9 @@ SETTINGS = {
     ),
     "SparseLinearRegression huber": Case(
         small(SparseLinearRegression, 0.05, loss=Huber(1.0), penalty_weights=[1.0] * 30), numbers
+    ),
+    "SparseLinearRegression mcp": Case(
+        small(SparseLinearRegression, 0.1, penalty_weights=FallingWeights("mcp", 2.5)), numbers
     ),
     "SparseLinearRegression poisson": Case(
         small(SparseLinearRegression, "cv", loss="poisson", l1s=[0.2, 0.05]), counts

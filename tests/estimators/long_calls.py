@@ -212,6 +212,22 @@ fit_row(
     tol=1e-10,
 )
 fit_row(
+    "regression_of_groups",
+    "GroupLinearRegression",
+    lambda: numbers(20_000, 3_000),
+    **EXACTLY,
+    l1=1e-7,
+    feature_groups=[*range(300)] * 10,
+)
+fit_row(
+    "logistic_regression_of_groups",
+    "GroupLogisticRegression",
+    lambda: classes(10_000, 1_000, 100),
+    l1=1e-6,
+    tol=1e-12,
+    max_iter=FOR_EVER,
+)
+fit_row(
     "logistic_regression",
     "SparseLogisticRegression",
     lambda: classes(10_000, 1_000, 100),

@@ -13,6 +13,8 @@ from sublearn.hierarchy import HierarchicalClassifier, HierarchicalMultilabelCla
 from sublearn.io.models import MODELS
 from sublearn.latent import Gate, Kernel, LatentFeatureLasso, MixLassoRegressor, MixtureSearch
 from sublearn.linear import (
+    GroupLinearRegression,
+    GroupLogisticRegression,
     SparseInverseCovariance,
     SparseLinearRegression,
     SparseLogisticRegression,
@@ -49,6 +51,8 @@ ESTIMATORS = [
     SparseInverseCovariance(),
     SparseInverseCovariance(l1=0.5, solver="lhac", penalise_diagonal=True, assume_centered=True),
     SparseInverseCovariance(l1="cv", cv=2, l1s=3, n_jobs=2, penalise_diagonal=True),
+    GroupLinearRegression(tol=1e-11),
+    GroupLogisticRegression(tol=1e-11),
     SparseLinearRegression(tol=1e-11),
     SparseLinearRegression(loss="huber", positive=True, tol=1e-11),
     SparseLinearRegression(solver="interior_point"),

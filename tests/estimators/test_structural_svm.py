@@ -136,6 +136,9 @@ BAD_SAMPLES = {
         two({"t": [[0, 1]]}, edge_features={"t": np.eye(2)})
     ],
     r"edge_features\['t'\] must be finite": [two({"t": [[0, 1]]}, edge_features={"t": [[np.inf]]})],
+    r"edge_features\['t'\] must hold real numbers, got complex": [
+        two({"t": [[0, 1]]}, edge_features={"t": [[1j]]})
+    ],
     r"edge_features\['t'\] must hold numbers": [
         two({"t": [[0, 1]]}, edge_features={"t": [["near"]]})
     ],

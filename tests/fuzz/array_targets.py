@@ -186,6 +186,10 @@ FITS: dict[str, tuple[Callable[[], Any], Any, Any, int]] = {
         _make("SparseLogisticRegression", multinomial=True), _X, _CLASSES, 4_000,
     ),
     "linear": (_make("SparseLinearRegression", l1=0.1), _X, _NUMBERS, 8_000),
+    "linear-groups": (
+        _make("GroupLinearRegression", l1=0.1, feature_groups=None), _X, _NUMBERS, 8_000,
+    ),
+    "logistic-groups": (_make("GroupLogisticRegression"), _X, _CLASSES, 6_000),
     "covariance": (_make("SparseInverseCovariance", l1=0.1), _X, None, 6_000),
     "dense": (_DENSE, _X, _CLASSES, 4_000),
     "dense-sets": (_DENSE, _X, _SETS, 4_000),

@@ -164,6 +164,21 @@ def linear() -> Any:
     return SparseLinearRegression(l1=0.05).fit(ROWS, 2 * ROWS[:, 3] - ROWS[:, 1])
 
 
+def linear_groups() -> Any:
+    from sublearn.linear import GroupLinearRegression
+
+    ids = ["odd", "even"] * (ROWS.shape[1] // 2)
+    return GroupLinearRegression(l1=0.05, feature_groups=ids).fit(ROWS, 2 * ROWS[:, 3] - ROWS[:, 1])
+
+
+def logistic_groups() -> Any:
+    from sublearn.linear import GroupLogisticRegression
+
+    groups = [[*range(3)], [*range(3, ROWS.shape[1])]]
+    model = GroupLogisticRegression(l1=0.01, feature_groups=groups, within_share=0.5)
+    return model.fit(ROWS, LABELS)
+
+
 def logistic(**options: Any) -> Any:
     from sublearn.linear import SparseLogisticRegression
 
@@ -331,6 +346,8 @@ GOLDEN = {
     "ChainSVM": Golden(chain_svm, ask_chain, np.array(["the run", "dog run", "never seen"])),
     "DenseExtremeClassifier": Golden(dense_extreme, ask_top, _X),
     "EmbeddingExtremeClassifier": Golden(embedding_extreme, ask_top, _X),
+    "GroupLinearRegression": Golden(linear_groups, ask_numbers, _X),
+    "GroupLogisticRegression": Golden(logistic_groups, ask_probabilities, _X),
     "HierarchicalClassifier": Golden(hierarchical, ask_probabilities, _X),
     "HierarchicalMultilabelClassifier": Golden(hierarchical_multilabel, ask_top, _X),
     "LatentFeatureLasso": Golden(latent_features, ask_features, rounded(5, 4, seed=2)),

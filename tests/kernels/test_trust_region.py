@@ -38,10 +38,10 @@ def test_climbs_steps_that_have_no_slope():
     assert found == value(x)
 
 
-@pytest.mark.parametrize("n_steps", [0, 1, 7])
+@pytest.mark.parametrize("n_steps", range(12))
 def test_asks_for_as_many_values_as_it_may(n_steps):
     _, _, asked = search(lambda x: -np.abs(x - 0.3).sum(), np.ones(5), n_steps=n_steps)
-    assert 6 + min(n_steps, 1) <= len(asked) <= 6 + n_steps + 1
+    assert 6 + min(n_steps, 1) <= len(asked) <= 6 + n_steps
 
 
 def test_the_set_interpolates_after_any_number_of_steps():
@@ -51,7 +51,7 @@ def test_the_set_interpolates_after_any_number_of_steps():
     first = [start, *(start + 0.2 * axis for axis in np.eye(5))]
     points = _Points.around(start, np.full(5, 0.2), np.array([value(x) for x in first]))
     for _ in range(60):
-        _step(points, lambda some: [value(x) for x in some], 0.2)
+        _step(points, lambda some: [value(x) for x in some], 0.2, n_left=2)
         polynomials = np.column_stack([np.ones(6), points.at]) @ points.lagrange
         np.testing.assert_allclose(polynomials, np.eye(6), atol=1e-6)
 

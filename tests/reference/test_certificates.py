@@ -36,6 +36,8 @@ from sublearn.graph import FactorGraph, solve_map
 from sublearn.latent import LatentFeatureLasso, solve_boolean_quadratic, solve_max_cut
 from sublearn.latent.mix_program import MixtureProgram
 from sublearn.linear import (
+    GroupLinearRegression,
+    GroupLogisticRegression,
     SparseInverseCovariance,
     SparseLinearRegression,
     SparseLogisticRegression,
@@ -303,6 +305,37 @@ def linear_models(rng):
     return claim(model.objective_, model.certificate_, value, best, scale)
 
 
+def group_models(rng):
+    """The optimum is that of a tight fit, or what the same model reaches from elsewhere."""
+    X = random_rows(rng, spread=1.0)
+    X = np.vstack([X, X[:1] + 1.0])
+    n, d = X.shape
+    is_logistic = bool(rng.random() < 0.5)
+    y = random_targets(rng, "logistic" if is_logistic else "squared", n)
+    if is_logistic:
+        y[0] = -y[-1]
+    kind = GroupLogisticRegression if is_logistic else GroupLinearRegression
+    options = {
+        "feature_groups": rng.integers(3, size=d), "within_share": float(rng.choice([0.0, 0.4])),
+        "l2": float(rng.choice([0.0, 0.3])), "fit_intercept": bool(rng.random() < 0.5),
+    }  # fmt: skip
+    l1 = float(rng.choice([1e-3, 0.1, 1e4]))
+    model = kind(l1, **options, tol=1e-7, max_iter=random_limit(rng, 100)).fit(X, y)
+    tight = kind(l1, **options, tol=1e-12, max_iter=1000).fit(X, y)
+    z = X @ model.coef_.ravel() + model.intercept_
+    loss = np.logaddexp(0, -y * z).mean() if is_logistic else 0.5 * np.mean((z - y) ** 2)
+    w, share = model.coef_.ravel(), options["within_share"]
+    sizes = np.bincount(np.unique(options["feature_groups"], return_inverse=True)[1])
+    norms = np.sqrt(sizes) @ np.atleast_1d(model.group_norms_)
+    value = loss + l1 * ((1 - share) * norms + share * np.abs(w).sum())
+    value += 0.5 * options["l2"] * (w @ w)
+    at_zero = np.log(2) if is_logistic else 0.5 * np.mean(y**2)
+    return claim(
+        model.objective_, model.certificate_, value, min(tight.objective_, value),
+        max(value, at_zero),
+    )  # fmt: skip
+
+
 def multinomial(rng):
     X = random_rows(rng, most_rows=10, most_features=4, spread=0.5)
     X = np.vstack([X, rng.normal(size=(3, X.shape[1]))])
@@ -564,6 +597,7 @@ METHODS = {
     pd_sparse: 3e-6,
     one_linear_problem: 1e-9,
     linear_models: 1e-6,
+    group_models: 1e-9,
     multinomial: 1e-9,
     low_rank_hessian: 1e-9,
     inverse_covariance: 1e-9,

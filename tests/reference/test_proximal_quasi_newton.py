@@ -230,6 +230,8 @@ def test_random_coordinates_keep_the_rate_in_the_mean():
         (lambda: GroupNorm([0, 0], [1.0, 2.0]), r"GroupNorm\.weights must be"),
         (lambda: TreeNorm([1, 0], 1.0), r"must be a forest"),
         (lambda: NuclearNorm((0, 2), 1.0), r"NuclearNorm\.shape must be"),
+        (lambda: NuclearNorm(5, 1.0), r"NuclearNorm\.shape must be two positive .*, got 5"),
+        (lambda: NuclearNorm((2.5, 2), 1.0), r"NuclearNorm\.shape must be"),
         (lambda: Mcp(0.1, 0.5), r"Mcp\.gamma must be a number in \(1"),
         (lambda: Scad(0.1, 2.0), r"Scad\.gamma must be a number in \(2"),
         (lambda: ProximalSettings(inner="newton"), r"ProximalSettings\.inner must be"),

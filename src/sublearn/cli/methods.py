@@ -80,6 +80,21 @@ METHODS = {
         "prices.csv --labels price --model prices.model --l1 cv",
         {"l1": ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1")},
     ),
+    "group-linear": Method(
+        "sublearn.linear", "GroupLinearRegression", "row_numbers",
+        "A number for each row by a linear model whose features enter in groups.",
+        ("l1", "feature_groups", "within_share", "l2", "loss", "fit_intercept", "tol", "max_iter"),
+        "prices.csv --labels price --model prices.model --l1 cv --feature-groups a,a,b,b,b",
+        {"l1": ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1")},
+    ),
+    "group-logistic": Method(
+        "sublearn.linear", "GroupLogisticRegression", "row_labels",
+        "A few classes, one for each row, by features that enter in groups.",
+        ("l1", "feature_groups", "within_share", "l2", "class_weight", "fit_intercept", "tol",
+         "max_iter"),
+        "people.csv --labels income --model people.model --l1 cv --feature-groups a,a,b,b,b",
+        {"l1": ("0.0003", "0.001", "0.003", "0.01", "0.03")},
+    ),
     "hiclass": Method(
         "sublearn.hierarchy", "HierarchicalClassifier", "taxonomy_labels",
         "Labels in a taxonomy, one path for each row.",

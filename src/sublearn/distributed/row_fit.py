@@ -23,7 +23,12 @@ from sublearn.extreme import PPDSparseClassifier
 from sublearn.extreme.linear_labels import LinearLabels, is_small
 from sublearn.fitting.model import FittedModel
 from sublearn.fitting.progress import Progress
-from sublearn.linear import SparseLinearRegression, SparseLogisticRegression
+from sublearn.linear import (
+    GroupLinearRegression,
+    GroupLogisticRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+)
 from sublearn.optim import LhacSettings, lhac
 from sublearn.optim.linear_solve import LinearSolution
 from sublearn.optim.row_losses import Huber, Logistic, Loss, Squared
@@ -69,7 +74,7 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
         raise ParameterError(f"fit_by_rows: rows must be RowBlocks, got {show(rows)}")
     if isinstance(estimator, PPDSparseClassifier):
         _fit_ppd(estimator, rows)
-    elif isinstance(estimator, (SparseLogisticRegression, SparseLinearRegression)):
+    elif isinstance(estimator, _LINEAR) and not isinstance(estimator, _OF_GROUPS):
         _fit_linear(estimator, rows)
     else:
         raise ParameterError(
@@ -77,6 +82,10 @@ def fit_by_rows(estimator: _Estimator, rows: RowBlocks) -> _Estimator:
             f"or a PPDSparseClassifier, got {show(estimator)}"
         )
     return estimator
+
+
+_LINEAR = SparseLogisticRegression, SparseLinearRegression
+_OF_GROUPS = GroupLogisticRegression, GroupLinearRegression
 
 
 # --- one problem -------------------------------------------------------------------------------

@@ -110,16 +110,19 @@ def maximise(
         best = points.best
         if after_step(points.at[best], float(points.values[best])) or radius < least:
             break
-        n_spent, radius = _step(points, evaluate, radius)
+        n_spent, radius = _step(points, evaluate, radius, n_left)
         n_left, radius = n_left - n_spent, min(radius, most)
     best = points.best
     return points.at[best].copy(), float(points.values[best])
 
 
 def _step(
-    points: _Points, evaluate: Callable[[list[np.ndarray]], list[float]], radius: float
+    points: _Points, evaluate: Callable[[list[np.ndarray]], list[float]], radius: float, n_left: int
 ) -> tuple[int, float]:
-    """A step along the model, and one to mend the set if it was wrong; evaluations, next radius."""
+    """A step along the model, and one to mend the set if it was wrong and another is left.
+
+    Returns evaluations and the next radius.
+    """
     best = points.best
     centre, value, slope = points.at[best].copy(), float(points.values[best]), points.slope
     x = _uphill(centre, slope, radius)
@@ -132,7 +135,7 @@ def _step(
             points.replace(j, x, found)
         if share >= _ACCEPTED:
             return n_spent, _LARGER * radius if share >= _GOOD else radius
-    if _mend(points, evaluate, radius):
+    if n_spent < n_left and _mend(points, evaluate, radius):
         return n_spent + 1, radius
     return max(n_spent, 1), _SMALLER * radius
 

@@ -6,11 +6,13 @@ from sublearn.linear.logistic import SparseLogisticRegression
 from sublearn.linear.path import CoefficientPath
 from sublearn.linear.regression import SparseLinearRegression
 from sublearn.linear.selection import CrossValidation
+from sublearn.optim.concave import FallingWeights
 from sublearn.optim.row_losses import Huber, Quantile
 
 __all__ = [
     "CoefficientPath",
     "CrossValidation",
+    "FallingWeights",
     "GroupLinearRegression",
     "GroupLogisticRegression",
     "Huber",

@@ -77,14 +77,14 @@ class GroupedFeatures(SparseLinearModel):
 
     def _read_penalty(self, n_features: int) -> SparsePenalty:
         name = type(self).__name__
-        self.groups_ = read_groups(self.feature_groups, n_features, f"{name}.feature_groups")
-        weights = check_group_weights(self.group_weights, self.groups_, f"{name}.group_weights")
-        return GroupPenalty(self.groups_, weights, float(self.within_share), float(self.l2))
+        self._groups = read_groups(self.feature_groups, n_features, f"{name}.feature_groups")
+        weights = check_group_weights(self.group_weights, self._groups, f"{name}.group_weights")
+        return GroupPenalty(self._groups, weights, float(self.within_share), float(self.l2))
 
     @property
     def group_norms_(self) -> np.ndarray:
         """Norms of the weights of each group, of shape (n_groups,) or (n_classes, n_groups)."""
-        norms = self.groups_.norms(np.asarray(self.coef_))
+        norms = self._groups.norms(np.asarray(self.coef_))
         return norms[0] if norms.ndim == 2 and len(norms) == 1 else norms
 
     def _stored_params(self) -> State:

@@ -15,6 +15,7 @@ from sublearn.io.fields import Fields, Labels
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import ClassTargets, RowNumbers, Targets, log_probabilities
+from sublearn.optim.concave import FallingWeights
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import SparsePenalty
 from sublearn.trace import Callback
@@ -63,8 +64,14 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
     class_weight : "balanced", mapping, array-like or None, default=None
         Weights of classes, beside `sample_weight`. "balanced" is n_samples / (n_classes * count);
         classes that a mapping leaves out have weight 1.
-    penalty_weights : array-like of shape (n_features,) or None, default=None
+    penalty_weights : array-like of shape (n_features,), {"mcp", "scad"}, FallingWeights or None, \
+            default=None
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
+        "mcp" and "scad" let each fall to 0 as its :math:`|w_j|` grows, so that large weights are
+        not pulled towards 0; ``FallingWeights(shape, gamma)`` of :mod:`sublearn.linear` says how
+        soon. That penalty is concave: `certificate_` is then the gap of the convex problem that
+        touches the objective at the weights. It certifies a stationary point, which need not be
+        the global optimum.
     solver : {"auto", "newton", "lhac", "cd1", "interior_point"}, default="auto"
         The method inside the active set: "newton", proximal Newton steps by coordinate descent, or
         "lhac", whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls. Two
@@ -167,7 +174,7 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
         multinomial: bool = False,
         fit_intercept: bool = True,
         class_weight: ClassWeightLike = None,
-        penalty_weights: WeightsLike | None = None,
+        penalty_weights: WeightsLike | str | FallingWeights | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -224,6 +231,11 @@ class SparseLogisticRegression(ClassifierMixin, SparseLinearModel):
             raise ParameterError(
                 f"{name}.solver must be {allowed} for more than two classes {at}, "
                 f"got {self.solver!r}"
+            )
+        if isinstance(self.penalty_weights, (str, FallingWeights)):
+            raise ParameterError(
+                f"{name}.penalty_weights must be numbers or None for more than two classes {at}, "
+                f"got {show(self.penalty_weights)}"
             )
         free = np.equal(self.penalty_weights, 0) if self.penalty_weights is not None else []
         n_free = np.count_nonzero(free) if self.l2 == 0 else 0

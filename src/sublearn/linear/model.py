@@ -38,6 +38,7 @@ from sublearn.linear.selection import (
     warn_of_the_least_l1,
 )
 from sublearn.linear.targets import RowNumbers, Targets
+from sublearn.optim.concave import SHAPES, ConcavePenalty, FallingWeights
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty, SparsePenalty
 from sublearn.optim.linear_solve import METHODS, SOLVERS, LinearSolution, SolverSettings
@@ -55,6 +56,7 @@ from sublearn.validation import (
     Boolean,
     Either,
     JobCount,
+    NameOr,
     NonNegative,
     OneOf,
     OrNone,
@@ -86,14 +88,15 @@ _LEAST_SHARE = 1e-2  # of the least l1 in the largest, where only a number of va
 _Model = TypeVar("_Model", bound="SparseLinearModel")
 
 
-class _Numbers(Rule):
-    """None, or one number per feature; length and sign are checked against the data."""
+class _PenaltyWeights(NameOr):
+    """None, one number per feature, which is checked against the data, or weights that fall."""
 
     def accepts(self, value: object) -> bool:
-        return value is None or (L1Values().accepts(value) and not is_int64(value))
+        is_array = L1Values().accepts(value) and not is_int64(value)
+        return value is None or is_array or super().accepts(value)
 
     def __str__(self) -> str:
-        return "an array of one number per feature or None"
+        return f"an array of one number per feature, {super().__str__()}, or None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +160,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         "l1": Either(NonNegative(float), *map(OneOf, BY_FOLDS)),
         "l2": NonNegative(float),
         "fit_intercept": Boolean(),
-        "penalty_weights": _Numbers(),
+        "penalty_weights": _PenaltyWeights(FallingWeights, tuple(SHAPES)),
         "solver": OneOf(*SOLVERS),
         "tol": Positive(float),
         "max_iter": OrNone(Positive(int)),
@@ -172,7 +175,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
     l1: float | str
     l2: float
     fit_intercept: bool
-    penalty_weights: WeightsLike | None
+    penalty_weights: WeightsLike | str | FallingWeights | None
     solver: str
     tol: float
     max_iter: int | None
@@ -389,6 +392,8 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
         name = type(self).__name__
         if self.l1 == 0 and self.l2 == 0:
             raise ParameterError(f"{name}.l1 must be positive where l2 is 0, got 0")
+        if isinstance(self.penalty_weights, (str, FallingWeights)):
+            return self._read_concave_penalty(self.penalty_weights, n_features)
         factors = check_penalty_weights(self.penalty_weights, n_features, estimator_name=name)
         penalty = Penalty(factors, float(self.l2), self._is_positive)
         self._refuse_what_the_solver_cannot(penalty)
@@ -398,6 +403,18 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 f"where l2 is 0, got {len(penalty.free)}"
             )
         return penalty
+
+    def _read_concave_penalty(self, given: str | FallingWeights, n_features: int) -> ConcavePenalty:
+        """As weights of 0 come up on the way, it needs a solver that takes them."""
+        name, at = type(self).__name__, f"for penalty_weights={show(given)}"
+        if self._method.works_on_all:
+            raise ParameterError(
+                f"{name}.solver must be 'auto', 'newton' or 'lhac' {at}, got {self.solver!r}"
+            )
+        if self.l1 == 0:
+            raise ParameterError(f"{name}.l1 must be positive {at}, got 0")
+        falling = FallingWeights(given) if isinstance(given, str) else given
+        return falling.penalty(n_features, float(self.l2), self._is_positive)
 
     def _refuse_what_the_solver_cannot(self, penalty: Penalty) -> None:
         name, at = type(self).__name__, f"for solver={self.solver!r}"

@@ -13,12 +13,14 @@ from sublearn.io.fields import Fields, Sparse
 from sublearn.linear.model import SparseLinearModel
 from sublearn.linear.selection import Cv
 from sublearn.linear.targets import NumberTargets, RowNumbers, Targets
+from sublearn.optim.concave import ConcavePenalty, FallingWeights
 from sublearn.optim.linear_problem import SparsePenalty
 from sublearn.optim.row_losses import Huber, KinkedLoss, Loss, Poisson, Quantile, Squared
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Matrix, MatrixLike, WeightsLike
 from sublearn.validation import Boolean, NameOr, Rule, check_sample_weight
 from sublearn.validation.design import check_targets, says_if_vanishing
+from sublearn.validation.values import show
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -70,8 +72,14 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         Whether weights must not be negative.
     fit_intercept : bool, default=True
         Whether to learn :math:`b`, which no penalty touches.
-    penalty_weights : array-like of shape (n_features,) or None, default=None
+    penalty_weights : array-like of shape (n_features,), {"mcp", "scad"}, FallingWeights or None, \
+            default=None
         :math:`c_j`, by which `l1` is multiplied for each feature. 0 leaves a feature free of l1.
+        "mcp" and "scad" let each fall to 0 as its :math:`|w_j|` grows, so that large weights are
+        not pulled towards 0; ``FallingWeights(shape, gamma)`` of :mod:`sublearn.linear` says how
+        soon. That penalty is concave: `certificate_` is then the gap of the convex problem that
+        touches the objective at the weights. It certifies a stationary point, which need not be
+        the global optimum.
     solver : {"auto", "newton", "lhac", "cd1", "interior_point"}, default="auto"
         The method inside the active set: "newton", proximal Newton steps by coordinate descent, or
         "lhac", whose Hessian is of low rank. "auto" is "newton", and LHAC where that stalls. Two
@@ -159,7 +167,7 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
         loss: str | Huber | Quantile = "squared",
         positive: bool = False,
         fit_intercept: bool = True,
-        penalty_weights: WeightsLike | None = None,
+        penalty_weights: WeightsLike | str | FallingWeights | None = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -195,6 +203,11 @@ class SparseLinearRegression(RegressorMixin, SparseLinearModel):
             raise ParameterError(
                 f"{name}.loss must have a bounded curvature for solver={self.solver!r}, "
                 "got 'poisson'"
+            )
+        if isinstance(self._loss, KinkedLoss) and isinstance(penalty, ConcavePenalty):
+            raise ParameterError(
+                f"{name}.penalty_weights must be numbers or None for loss='quantile', "
+                f"got {show(self.penalty_weights)}"
             )
         if isinstance(self._loss, KinkedLoss) and len(penalty.free):
             raise ParameterError(

@@ -13,6 +13,8 @@ from scipy.special import log_expit, log_softmax, logsumexp
 from sublearn.execution import map_blocks
 from sublearn.fitting.progress import Progress
 from sublearn.linear.multinomial import MultinomialProblem, largest_joint_l1, solve_joint
+from sublearn.optim import concave
+from sublearn.optim.concave import ConcavePenalty
 from sublearn.optim.kinked import largest_l1, solve
 from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty, predict_rows
@@ -137,6 +139,8 @@ class Targets(abc.ABC):
 
         def solve_one(k: int) -> LinearSolution:
             init = None if inits is None else inits[k]
+            if isinstance(penalty, ConcavePenalty):
+                return concave.solve(problems[k], penalty, l1, inner, progress, init)
             return solve(problems[k], penalty, l1, inner, progress, init)
 
         return map_blocks(solve_one, range(len(problems)), n_at_once, hints=progress.hints())

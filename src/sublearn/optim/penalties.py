@@ -13,7 +13,7 @@ from sublearn import _core
 from sublearn.errors import ParameterError
 from sublearn.interruption import aside
 from sublearn.optim.linear_input import check_levels, check_numbers, refusal
-from sublearn.validation import Interval, NonNegative, check_argument
+from sublearn.validation import Interval, NonNegative, Positive, check_argument
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -230,7 +230,8 @@ class NuclearNorm:
 
     def __init__(self, shape: tuple[int, int], weight: float):
         check_argument("NuclearNorm.weight", weight, NonNegative(float))
-        if len(shape) != 2 or min(shape) < 1:
+        is_pair = isinstance(shape, (tuple, list)) and len(shape) == 2
+        if not is_pair or not all(Positive(int).accepts(size) for size in shape):
             raise refusal("NuclearNorm", "shape", "be two positive integers", shape)
         self.shape, self.weight = (int(shape[0]), int(shape[1])), float(weight)
 

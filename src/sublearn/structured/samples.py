@@ -252,6 +252,8 @@ def _as_matrix(features: MatrixLike, head: str, argument: str = ".features") -> 
     if matrix.ndim != 2 or (argument and not matrix.shape[0]):
         kind = "(n_nodes, n_features) with at least one node" if argument else "(n_edges, n)"
         raise ValueError(f"{head}{argument} must have shape {kind}, got {matrix.shape}")
+    if matrix.dtype.kind == "c":
+        raise ValueError(f"{head}{argument} must hold real numbers, got complex ones")
     return matrix
 
 

@@ -64,9 +64,9 @@ class GroupBlock {
     double within, l2, level;
   };
 
-  static constexpr int kMostSweeps = 30;
+  static constexpr int kMostSweeps = 6;
   static constexpr double kSmall =
-      0.03;  ///< of the first sweep's move, below which a sweep is the last
+      0.1;  ///< of the first sweep's move, below which a sweep is the last
 
   static double product(const Quadratic& of, std::size_t k, std::span<const double> u) {
     double sum = 0.0;

@@ -41,6 +41,21 @@ struct GroupPenalty {
     return level(g) * std::sqrt(squares) + within * sizes + 0.5 * l2 * squares;
   }
 
+  /// value(g, to) - value(g, from), exact for a small step: the difference of two close numbers is
+  /// not.
+  double change(offset_t g, std::span<const double> from, std::span<const double> to) const {
+    double moved = 0.0, sizes = 0.0, before = 0.0, after = 0.0;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      moved += (to[k] - from[k]) * (to[k] + from[k]);
+      sizes += std::abs(to[k]) - std::abs(from[k]);
+      before += from[k] * from[k];
+      after += to[k] * to[k];
+    }
+    const double norms = std::sqrt(before) + std::sqrt(after);
+    const double longer = norms > 0.0 ? moved / norms : 0.0;
+    return level(g) * longer + within * sizes + 0.5 * l2 * moved;
+  }
+
   /// Norm of what the l1 part leaves of a gradient times `scale`: up to level_g, the group may
   /// stay at 0.
   double pull(std::span<const double> gradient, double scale = 1.0) const {

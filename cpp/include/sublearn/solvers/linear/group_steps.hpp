@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "sublearn/core/cholesky.hpp"
 #include "sublearn/core/types.hpp"
 #include "sublearn/prox/group_block.hpp"
 #include "sublearn/prox/groups.hpp"
@@ -54,12 +56,15 @@ class GroupSteps {
     }
     matrices_.resize(size);
     for (Block& block : blocks_) fill(model, block);
+    memory_.clear();
   }
 
   template <class Model>
   double pass(Model& model, std::span<const index_t> /*ids*/, std::span<double> point) {
     double largest = 0.0;
     for (const Block& block : blocks_) largest = std::max(largest, visit(model, block, point));
+    memory_.insert(memory_.end(), point.begin(), point.end());
+    if (memory_.size() == (kMemory + 1) * point.size()) extrapolate(model, point);
     return largest;
   }
 
@@ -72,7 +77,7 @@ class GroupSteps {
       for (std::size_t i = 0; i < own_.size(); ++i) {
         next_[i] = blended(own_[i], point[k + i], share);
       }
-      if (next_ != own_) change += penalty_.value(g, next_) - penalty_.value(g, own_);
+      change += penalty_.change(g, own_, next_);
     }
     return change;
   }
@@ -86,11 +91,99 @@ class GroupSteps {
     double norm;           ///< that multiple
   };
 
+  /// After so many passes a combination of their ends is tried: where columns are far more than
+  /// rows, passes alone creep (Anderson acceleration; Bertrand and Massias 2021).
+  static constexpr std::size_t kMemory = 5;
   static constexpr double kAbove = 1.1;  ///< power iteration ends a little below
 
   index_t group_of(index_t feature) const { return owner_[static_cast<std::size_t>(feature)]; }
   static bool is_zero(std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [](double t) { return t == 0.0; });
+  }
+
+  /// Moves to the combination of the last ends whose pass would change least, if the model is
+  /// lower there. Groups at 0 stay there.
+  template <class Model>
+  void extrapolate(Model& model, std::span<double> point) {
+    const std::vector<double> ends = std::exchange(memory_, {});
+    if (!combine(ends, point.size())) return;
+    // The quadratic part changes by the mean of the slopes before and after.
+    const double before = slope_of_steps(model);
+    move_by_steps(model);
+    if (0.5 * (before + slope_of_steps(model)) + penalty_change(point) < 0.0) {
+      for (std::size_t k = 0; k < point.size(); ++k) point[k] += steps_[k];
+      return;
+    }
+    for (double& step : steps_) step = -step;
+    move_by_steps(model);
+  }
+
+  template <class Model>
+  double slope_of_steps(const Model& model) const {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < steps_.size(); ++k) {
+      if (steps_[k] != 0.0) sum += steps_[k] * model.slope(static_cast<index_t>(k));
+    }
+    return sum;
+  }
+
+  template <class Model>
+  void move_by_steps(Model& model) const {
+    for (std::size_t k = 0; k < steps_.size(); ++k) {
+      if (steps_[k] != 0.0) model.move(static_cast<index_t>(k), steps_[k]);
+    }
+  }
+
+  /// The step from the last end to the combination, into steps_. False if there is none.
+  bool combine(const std::vector<double>& ends, std::size_t n) {
+    std::vector<double> gram(kMemory * kMemory), share(kMemory, 1.0);
+    const auto moved = [&](std::size_t i, std::size_t k) {
+      return ends[(i + 1) * n + k] - ends[i * n + k];
+    };
+    double trace = 0.0;
+    for (std::size_t i = 0; i < kMemory; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = 0.0;
+        for (std::size_t k = 0; k < n; ++k) sum += moved(i, k) * moved(j, k);
+        gram[i * kMemory + j] = sum;
+      }
+      trace += gram[i * kMemory + i];
+    }
+    for (std::size_t i = 0; i < kMemory; ++i) gram[i * kMemory + i] += 1e-12 * trace;
+    if (!cholesky(gram, kMemory)) return false;
+    cholesky_solve(gram, kMemory, share);
+    double total = 0.0;
+    for (const double one : share) total += one;
+    if (!(std::abs(total) > 0.0) || !std::isfinite(total)) return false;
+    steps_.assign(n, 0.0);
+    for (const Block& block : blocks_) step_to(ends, share, total, block, n);
+    return true;
+  }
+
+  /// The part of one group; what is 0 at the last end stays 0.
+  void step_to(const std::vector<double>& ends, const std::vector<double>& share, double total,
+               const Block& block, std::size_t n) {
+    const double* last = ends.data() + kMemory * n;
+    if (is_zero(std::span(last + block.first, block.n))) return;
+    for (std::size_t k = block.first; k < block.first + block.n; ++k) {
+      if (penalty_.within > 0.0 && last[k] == 0.0) continue;
+      double at = 0.0;
+      for (std::size_t i = 0; i < kMemory; ++i) at += share[i] / total * ends[(i + 1) * n + k];
+      steps_[k] = at - last[k];
+    }
+  }
+
+  /// Of the steps from a point.
+  double penalty_change(std::span<const double> point) {
+    double change = 0.0;
+    for (const Block& block : blocks_) {
+      const auto own = point.subspan(block.first, block.n);
+      own_.assign(own.begin(), own.end());
+      next_ = own_;
+      for (std::size_t k = 0; k < block.n; ++k) next_[k] += steps_[block.first + k];
+      change += penalty_.change(block.group, own_, next_);
+    }
+    return change;
   }
 
   /// The weights of the group that begins at position k of `ids`, into own_; returns the group.
@@ -163,6 +256,8 @@ class GroupSteps {
   std::vector<Block> blocks_;
   std::vector<double> matrices_;
   std::vector<double> own_, next_, v_, diagonal_;  ///< of one group
+  std::vector<double> memory_;                     ///< ends of passes
+  std::vector<double> steps_;                      ///< of an extrapolation
 };
 
 }  // namespace sublearn
