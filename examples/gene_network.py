@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from network_picture import draw_network, partial_correlations, strongest_links, without_pairs
 from sklearn.preprocessing import scale
 
+from sublearn.display import NetworkDisplay
 from sublearn.linear import SparseInverseCovariance
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
@@ -47,18 +47,11 @@ def main():
     n_links = (model.sparse_precision_.nnz - len(probes)) // 2
     print(f"{len(probes)} probes, {n_links:,} links, {model.n_blocks_} blocks, {seconds:.1f} s")
 
-    partial = partial_correlations(model.precision_)
-    links = strongest_links(partial, 200)
-    title = f"The {len(links)} strongest partial correlations among {len(probes)} probes"
-    draw_network(
-        partial,
-        without_pairs(links),
-        [str(probe) for probe in probes],
-        colours_of(kinds, levels),
-        LEGEND,
-        f"{title}, lone pairs left out",
-        options.picture,
-    )
+    display = NetworkDisplay.from_estimator(
+        model, n_links=200, names=probes, with_pairs=False, colours=colours_of(kinds, levels),
+        legend=LEGEND,
+    )  # fmt: skip
+    display.figure_.savefig(options.picture, dpi=110)
     print(f"wrote {options.picture}")
 
 

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from network_picture import draw_network, strongest_links, without_pairs
 from pictures import read_options
 from sklearn.metrics import hamming_loss
 from sklearn.preprocessing import Normalizer
 
+from sublearn.display import NetworkDisplay
 from sublearn.io import load_arff
 from sublearn.structured import PairwiseMultilabelSVM
 
@@ -65,12 +65,14 @@ def report(pairs, model, X, Y, seconds):
 
 def draw(model, Y, names, picture):
     V = model.interactions_.toarray().astype(np.float64)
-    links = without_pairs(strongest_links(V, N_LINKS))
     share = np.asarray(Y.mean(axis=0)).ravel()
     colours = np.array(list(LEGEND.values()))[2 - (share >= 0.01).astype(int) - (share >= 0.03)]
-    names = [name.removeprefix("TAG_") for name in names]
-    title = f"The {len(links)} strongest pair weights of {len(names)} tags"
-    draw_network(V / np.abs(V).max(), links, names, colours, LEGEND, title, picture)
+    display = NetworkDisplay.from_matrix(
+        V, n_links=N_LINKS, names=[name.removeprefix("TAG_") for name in names], with_pairs=False,
+        colours=colours, legend=LEGEND, signs=("seen together", "avoid each other"),
+        title=f"The strongest pair weights of {len(names)} tags",
+    )  # fmt: skip
+    display.plot().figure_.savefig(picture, dpi=110)
 
 
 if __name__ == "__main__":

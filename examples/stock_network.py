@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from network_picture import draw_network, partial_correlations, strongest_links, without_pairs
 from sklearn.preprocessing import scale
 
+from sublearn.display import NetworkDisplay
 from sublearn.linear import SparseInverseCovariance
 
 DATA = Path(os.environ.get("SUBLEARN_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
@@ -47,21 +47,14 @@ def main():
     n_links = (model.sparse_precision_.nnz - len(tickers)) // 2
     print(f"{len(tickers)} stocks, l1 {model.l1_:.3f}, {n_links:,} links, {seconds:.1f} s")
 
-    partial = partial_correlations(model.precision_)
-    links = strongest_links(partial, 200)
-    same = np.mean([sectors[i] == sectors[j] for i, j in links])
-    print(f"{same:.0%} of the {len(links)} strongest links stay inside a sector")
     legend = dict(zip(sorted(set(sectors)), COLOURS, strict=False))
-    title = f"The {len(links)} strongest partial correlations among {len(tickers)} stocks"
-    draw_network(
-        partial,
-        without_pairs(links),
-        tickers,
-        [legend[sector] for sector in sectors],
-        legend,
-        f"{title}, lone pairs left out",
-        options.picture,
-    )
+    display = NetworkDisplay.from_estimator(
+        model, n_links=200, names=tickers, with_pairs=False,
+        colours=[legend[sector] for sector in sectors], legend=legend,
+    )  # fmt: skip
+    same = np.mean([sectors[i] == sectors[j] for i, j in display.links])
+    print(f"{same:.0%} of the {len(display.links)} links in the picture stay inside a sector")
+    display.figure_.savefig(options.picture, dpi=110)
     print(f"wrote {options.picture}")
 
 

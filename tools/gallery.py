@@ -24,6 +24,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+import tutorials  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
 KEPT, FILES, PAGE = GALLERY / "gallery.json", GALLERY / "files", GALLERY / "index.md"
@@ -225,13 +228,14 @@ def _cell(kind: str, text: str, n: int) -> dict[str, object]:
 
 
 def files() -> None:
-    """Scripts, notebooks and shared modules of the examples in the gallery."""
+    """Scripts, notebooks and shared modules of the gallery; those of the tutorials."""
     shutil.rmtree(FILES, ignore_errors=True)
     FILES.mkdir(parents=True)
     for name in [*known(), *helpers()]:
         shutil.copy(EXAMPLES / f"{name}.py", FILES)
     for name in known():
         (FILES / f"{name}.ipynb").write_text(json.dumps(notebook(name), indent=1) + "\n")
+    tutorials.files()
 
 
 def main() -> int:

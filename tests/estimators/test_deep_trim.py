@@ -751,9 +751,13 @@ def test_the_report_prints_draws_and_goes_to_json(result):
     assert "hidden" in text
     assert f"{result.report.n_after:,}" in text
     assert json.loads(json.dumps(result.report.to_dict()))["n_after"] == result.report.n_after
-    ax = result.report.plot()
-    assert len(ax.patches) == 2 * len(result.report.layers)
-    pyplot.close(ax.figure)
+    display = result.report.plot()
+    report = result.report
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert widths == [one.n_before for one in report.layers] + [
+        one.n_after for one in report.layers
+    ]
+    pyplot.close(display.figure_)
 
 
 def test_the_report_has_the_error_before_and_after(digits, network, data, result):
@@ -862,9 +866,9 @@ def test_latency_and_the_picture_of_the_result(network, result):
     assert latency.sparse > 0
     assert latency.ratio == latency.dense / latency.sparse
     assert "times faster" in str(latency)
-    axes = result.plot()
-    assert [len(ax.patches) for ax in axes] == [2 * len(result.report.layers), 0, 3]
-    pyplot.close(axes[0].figure)
+    display = result.plot()
+    assert [len(ax.patches) for ax in display.axes_] == [2 * len(result.report.layers), 0, 3]
+    pyplot.close(display.figure_)
     with pytest.raises(ValueError, match=r"latency.n_calls must be .*, got 0"):
         result.latency(n_calls=0)
 

@@ -343,14 +343,17 @@ def test_features_are_drawn_as_images():
     pytest.importorskip("matplotlib").use("Agg")
     X, _, _ = planted()
     model = lasso(5).fit(X)
-    figure = model.plot_features((5, 6))
-    assert len([ax for ax in figure.axes if ax.images]) == 6
+    display = model.plot_features((5, 6))
+    assert len([ax for ax in display.axes_ if ax.images]) == 6
+    np.testing.assert_array_equal(
+        display.axes_[1].images[0].get_array(), model.components_[0].reshape(5, 6)
+    )
     for shape, options, sentence in [
         ((5, 5), {}, "shape must have 30 pixels, got"),
         (30, {}, r"shape must be \(height, width\), got 30"),
         ((-5, -6), {}, r"shape must be \(height, width\)"),
         ((5, 6), {"n_columns": 0}, "n_columns must be a positive integer, got 0"),
-        ((5, 6), {"ax": figure.axes[:3]}, "ax must have an axes for each of 6 images, got 3"),
+        ((5, 6), {"ax": display.axes_[:3]}, "ax must be 6 matplotlib axes, got 3"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             model.plot_features(shape, **options)

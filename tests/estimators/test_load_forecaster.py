@@ -19,7 +19,6 @@ from sublearn.forecast import (
     TubeLoss,
     backtest,
     local_models,
-    plot_forecast,
 )
 from sublearn.forecast.local_models import Learner, LocalSettings
 from sublearn.forecast.residuals import SHARES
@@ -329,7 +328,7 @@ def test_a_backtest_draws_forecasts_and_the_error_of_each_lead():
     y, _ = loads()
     table = pd.DataFrame({"a": y, "b": 2 * y}, index=frame(y).index)
     result = backtest(small(steps_per_day=None), table, n_origins=2)
-    series, leads = result.plot(series=1)
+    series, leads = result.plot(series=1).axes_
     labels = [text.get_text() for text in series.get_legend().get_texts()]
     assert labels == ["90% interval", "forecast", "load"]
     np.testing.assert_array_equal(series.lines[1].get_ydata(), result.truth[0, :, 1])
@@ -561,9 +560,10 @@ def test_the_plot_shows_forecast_interval_and_truth(fitted):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     y, X = loads()
-    axes = plot_forecast(fitted, X=X[-DAY:], truth=y[-DAY:])
+    axes = fitted.plot(X=X[-DAY:], truth=y[-DAY:]).ax_
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["90% interval", "forecast", "load"]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), fitted.predict(X=X[-DAY:]))
     matplotlib.pyplot.close("all")
 
 
@@ -777,9 +777,9 @@ def test_holidays_are_dates_in_any_form():
 def test_the_plot_refuses_what_it_cannot_draw(fitted):
     pytest.importorskip("matplotlib").use("Agg")
     with pytest.raises(ValueError, match=r"series must be an integer in \[0, 0\], got 1"):
-        plot_forecast(fitted, X=X1[:DAY], series=1)
+        fitted.plot(X=X1[:DAY], series=1)
     with pytest.raises(ValueError, match="truth must have 8 rows, got 3"):
-        plot_forecast(fitted, X=X1[:DAY], truth=Y[:3])
+        fitted.plot(X=X1[:DAY], truth=Y[:3])
 
 
 def test_refuses_loads_that_are_known_already():

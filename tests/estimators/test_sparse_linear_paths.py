@@ -86,11 +86,17 @@ def test_a_path_may_be_stopped():
 def test_a_path_draws_the_names_of_the_largest_features():
     X, y = rows()
     frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(25)])
-    axes = SparseLinearRegression().fit_path(frame, y, l1s=8).plot(n_names=2)
-    names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == ["feature 0", "feature 1"]
+    path = SparseLinearRegression().fit_path(frame, y, l1s=8)
+    axes = path.plot(n_names=2).ax_
+    assert [text.get_text() for text in axes.texts] == ["feature 0", "feature 1"]
+    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
+    np.testing.assert_array_equal(drawn["feature 1"], path.coefs[:, 1].toarray().ravel())
     low, high = axes.get_xlim()
     assert low > high
+    other = path.plot(n_names=1, names=[f"word {j}" for j in range(25)])
+    assert [text.get_text() for text in other.ax_.texts] == ["word 0"]
+    with pytest.raises(ValueError, match=r"CoefficientPath.plot.names must be 25 names, got \['a'"):
+        path.plot(names=["a"])
     matplotlib.pyplot.close("all")
 
 

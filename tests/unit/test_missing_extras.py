@@ -11,6 +11,7 @@ from sublearn.errors import needs_extra
 from sublearn.graph import plot_map
 from sublearn.hierarchy import Taxonomy
 from sublearn.io import read_skos
+from sublearn.trace import Trace
 
 IMPORTS = {
     "sublearn.distributed": ("dask", "dask"),
@@ -59,6 +60,7 @@ def test_an_import_without_its_package_names_the_extra(module):
     ("who", "package", "extra", "call"),
     [
         ("Taxonomy.plot", "matplotlib", "plot", lambda: Taxonomy([None, 0]).plot()),
+        ("Trace.plot", "matplotlib", "plot", lambda: Trace({"objective": [1.0]}).plot()),
         ("plot_map", "matplotlib", "plot", lambda: plot_map((2, 2), np.zeros(4, int))),
         ("read_skos", "rdflib", "skos", lambda: read_skos("no.ttl")),
     ],

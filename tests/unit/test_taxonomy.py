@@ -279,7 +279,7 @@ def test_is_drawn_as_text(groups):
 def test_is_drawn_as_a_picture(groups):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    axes = groups.plot(counts=np.arange(6), scores=np.linspace(0, 1, 6))
+    axes = groups.plot(counts=np.arange(6), scores=np.linspace(0, 1, 6)).ax_
     whole = groups.names.tolist()
     shown = [text.get_text() for text in axes.texts]  # a name goes on where that of its parent ends
     assert shown == [name.split(".")[-1] for name in whole]

@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from sublearn.display.style import COLOURS
+
 __all__ = ["Axis", "bars", "dots", "lines"]
 
 _WIDTH, _HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 68, 16, 18, 46
 _INK, _SOFT = "var(--ink, #1a2733)", "var(--soft, #8695a4)"
 _GRID = "var(--grid, #dfe5ea)"
-_COLOURS = ("var(--one, #2166ac)", "var(--two, #b2182b)", "var(--three, #1b7837)")
+_COLOURS = tuple(
+    f"var(--{name}, {shade})" for name, shade in zip(("one", "two", "three"), COLOURS, strict=False)
+)
 
 
 @dataclass(frozen=True)

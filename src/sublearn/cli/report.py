@@ -31,10 +31,10 @@ _TRACED = {
 }
 
 _STYLE = """
-:root { --ink:#1a2733; --soft:#8695a4; --grid:#dfe5ea; --page:#fff; --one:#2166ac; --two:#b2182b;
-  --three:#1b7837; color-scheme: light dark }
+:root { --ink:#1a2733; --soft:#8695a4; --grid:#dfe5ea; --page:#fff; --one:#0072b2; --two:#c04f00;
+  --three:#00815e; color-scheme: light dark }
 @media (prefers-color-scheme: dark) { :root { --ink:#e4eaf0; --soft:#8494a5; --grid:#313d49;
-  --page:#12181f; --one:#74add1; --two:#f4745e; --three:#7fc97f } }
+  --page:#12181f; --one:#56b4e9; --two:#e8702a; --three:#1fb58a } }
 body { font:16px/1.5 system-ui,sans-serif; color:var(--ink); background:var(--page);
   max-width:1180px; margin:0 auto; padding:2rem 1rem }
 h1 { font-size:1.6rem; margin:0 0 .3rem } h2 { font-size:1.15rem; margin:2.2rem 0 .6rem }

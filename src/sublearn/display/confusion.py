@@ -157,7 +157,6 @@ def _confusion(truth: sp.csr_matrix, ranked: np.ndarray) -> sp.csr_matrix:
     is_known = ranked.ravel() >= 0
     at = (rows[is_known], ranked.ravel()[is_known])
     predicted = sp.csr_matrix((np.ones(is_known.sum()), at), shape=(n_rows, n_labels))
-    predicted.data[:] = 1.0  # a label that stands twice is predicted once
     true = sp.csr_matrix(truth, dtype=np.float64)
     found = true.multiply(predicted).tocsr()
     missed, wrong = (true - found).tocsr(), (predicted - found).tocsr()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -77,6 +77,7 @@ class NetworkDisplay(Display):
         n_links: int = 60,
         names: Sequence[object] | None = None,
         ax: AxesLike = None,
+        **look: Any,
     ) -> NetworkDisplay:
         """Draw the strongest partial correlations of a fitted inverse covariance matrix.
 
@@ -90,6 +91,8 @@ class NetworkDisplay(Display):
             Of the variables; by default `feature_names_in_`, or else their numbers.
         ax : matplotlib axes, optional
             Where to draw.
+        **look
+            `with_pairs` of :meth:`from_matrix`; `colours`, `legend`, `signs`, `title` of the class.
 
         Returns
         -------
@@ -98,10 +101,12 @@ class NetworkDisplay(Display):
         check_is_fitted(estimator)
         partial = partial_correlations(np.asarray(estimator.precision_))
         known = getattr(estimator, "feature_names_in_", range(len(partial)))
-        display = cls.from_matrix(partial, n_links=n_links, names=known if names is None else names)
+        names = known if names is None else names
+        display = cls.from_matrix(partial, n_links=n_links, names=names, **look)
         n_all = int(np.count_nonzero(np.triu(partial, k=1)))
         shown = f"the {len(display.links)} strongest of {n_all:,} links"
-        display.title = f"Partial correlations: {shown}" if n_all else "No variables are linked"
+        told = f"Partial correlations: {shown}" if n_all else "No variables are linked"
+        display.title = display.title or told
         return display.plot(ax)
 
     @classmethod
@@ -112,7 +117,7 @@ class NetworkDisplay(Display):
         n_links: int = 60,
         names: Sequence[object] | None = None,
         with_pairs: bool = True,
-        **look: object,
+        **look: Any,
     ) -> NetworkDisplay:
         """The strongest entries above the diagonal of a symmetric matrix, not yet drawn.
 
@@ -149,7 +154,7 @@ class NetworkDisplay(Display):
         called = list(range(len(table)) if names is None else names)
         if len(called) != len(table):
             raise ValueError(f"NetworkDisplay.names must be {len(table)} names, got {show(names)}")
-        return cls(links, strengths, called, **look)  # type: ignore[arg-type]
+        return cls(links, strengths, called, **look)
 
     @property
     def nodes(self) -> np.ndarray:

@@ -32,7 +32,7 @@ from sublearn.extreme.text_vectors import (
     stack,
     text_rows,
 )
-from sublearn.fitting.display import FitOnDisplay
+from sublearn.fitting.html import FitOnDisplay
 from sublearn.fitting.labels import LabelClassifier
 from sublearn.io.fields import Fields, Floats, Integers, ListOf, OrAbsent, Parts, Strings
 from sublearn.io.models import SavedModel, nested_state, restore_nested, storable_params

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from sublearn.fitting.display import FitOnDisplay
+from sublearn.fitting.html import FitOnDisplay
 from sublearn.fitting.progress import Progress
 from sublearn.io.fields import FEATURES, FIGURES, Fields
 from sublearn.io.models import SavedModel

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import sublearn
 from sublearn.errors import ParameterError
-from sublearn.fitting.display import fit_in_words
+from sublearn.fitting.html import fit_in_words
 from sublearn.io.models import SavedModel, storable_params
 from sublearn.kinds.base import kind_of
 from sublearn.validation import InstanceOf, OrNone, check_arguments
