@@ -278,9 +278,7 @@ with contextlib.ExitStack() as stack:
 
 
 @everywhere()
-def test_an_interrupted_client_ends_and_the_next_one_goes_on(
-    backend, labels, tmp_path, request
-):
+def test_an_interrupted_client_ends_and_the_next_one_goes_on(backend, labels, tmp_path, request):
     X, Y = labels
     path, data = tmp_path / "model", tmp_path / "labels.npz"
     np.savez(data, x=X.data, xi=X.indices, xp=X.indptr, xs=X.shape, y=Y.data, yi=Y.indices,

@@ -43,11 +43,12 @@ def array_types(dtype: np.dtype, n_entries: int, is_multilabel: bool) -> dict[st
     """The arrays of a store, and their types: those that the core reads without a copy."""
     index = np.dtype(np.int32 if n_entries <= _NARROW else np.int64)
     long, short = np.dtype(np.int64), np.dtype(np.int32)
-    labels = {"labels.indptr": long, "labels.rows": short}
+    labels: dict[str, np.dtype] = {"labels.indptr": long, "labels.rows": short}
+    numbers: dict[str, np.dtype] = {"targets": np.dtype(np.float64)}
     return {
         "rows.indptr": index, "rows.indices": index, "rows.values": dtype,
         "columns.indptr": long, "columns.rows": short, "columns.values": dtype,
-        **(labels if is_multilabel else {"targets": np.dtype(np.float64)}),
+        **(labels if is_multilabel else numbers),
     }  # fmt: skip
 
 
@@ -122,7 +123,9 @@ class StoredRows:
         self._refuse_changed()
         if self.n_labels is None:
             targets = self._arrays["targets"]
-            is_whole = bool((targets == np.floor(targets)).all() and (np.abs(targets) < 2**53).all())
+            is_whole = bool(
+                (targets == np.floor(targets)).all() and (np.abs(targets) < 2**53).all()
+            )
             return targets.astype(np.int64) if is_whole else targets
         return EncodedLabels(
             self._arrays["labels.indptr"], self._arrays["labels.rows"], np.arange(self.n_labels),
@@ -189,7 +192,9 @@ class StoredRows:
         for name, stamp in self._stamps.items():
             path = self.folder / f"{name}.bin"
             if not path.is_file() or _stamp(path) != stamp:
-                raise DataFileError(f"{path}: the store was changed while it was open; open it anew")
+                raise DataFileError(
+                    f"{path}: the store was changed while it was open; open it anew"
+                )
 
 
 def open_rows(folder: PathLike, *, verify: bool = True) -> StoredRows:

@@ -96,7 +96,9 @@ def _header(path: PathLike, limits: ReadLimits) -> tuple[int, int, int]:
             raise ValueError("line 1: the numbers of rows, features and labels are needed")
         n_rows, n_features, n_labels = map(int, found.groups())
     if max(n_features, n_labels, n_rows) > np.iinfo(np.int32).max:
-        raise DataFileError(f"{path}, line 1: counts must be below 2^31, got {found.group().decode()}")
+        raise DataFileError(
+            f"{path}, line 1: counts must be below 2^31, got {found.group().decode()}"
+        )
     return n_rows, n_features, n_labels
 
 
@@ -187,7 +189,8 @@ def _from_pairs(source: Any, form: RowForm) -> Iterator[Rows]:
             raise ValueError(
                 f"store_rows.source must give pairs (X, Y), got {show(pair)} as number {number}"
             )
-        yield _of_matrices(*pair, form)
+        X, Y = pair
+        yield _of_matrices(X, Y, form)
 
 
 def _of_matrices(X: MatrixLike, Y: Matrix, form: RowForm) -> Rows:
@@ -228,8 +231,10 @@ def _batches(path: PathLike, block_bytes: int) -> Iterator[Any]:
         with pq.ParquetFile(path, memory_map=True) as file:
             about = file.metadata
             _refuse_columns(file.schema_arrow)
-            sizes = [about.row_group(g).column(c).num_values
-                     for g in range(about.num_row_groups) for c in range(about.num_columns)]  # fmt: skip
+            groups = [about.row_group(g) for g in range(about.num_row_groups)]
+            sizes = [
+                group.column(c).num_values for group in groups for c in range(group.num_columns)
+            ]
             n_rows = max(1, n_entries * max(1, about.num_rows) // max(1, sum(sizes)))
             yield from file.iter_batches(batch_size=n_rows, columns=list(_COLUMNS))
         return
@@ -295,4 +300,3 @@ def _csr(values: np.ndarray, ids: np.ndarray, lengths: np.ndarray) -> sp.csr_mat
         if ((np.diff(csr.indices) == 0) & (np.diff(rows) == 0)).any():
             raise ValueError("a row must name each id once, got one twice")
     return csr
-
