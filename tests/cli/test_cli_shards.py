@@ -47,8 +47,9 @@ def test_serves_shards_as_a_model(tags, shards):
         async def send(message):
             answers.append(message)
 
+        headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
         scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict",
-                 "query_string": b"", "headers": [(b"content-type", b"application/json"), (b"host", b"localhost")],
+                 "query_string": b"", "headers": headers,
                  "http_version": "1.1", "scheme": "http", "client": ("127.0.0.1", 1),
                  "server": ("127.0.0.1", 80), "root_path": ""}  # fmt: skip
         await app(scope, receive, send)
