@@ -78,6 +78,8 @@ ONLY_IN = {
     "torch": "trim",
     "dask": "distributed",
     "distributed": "distributed",
+    "ray": "distributed",
+    "pyarrow": "io",
     "fastapi": "serve",
     "uvicorn": "serve",
     "pydantic": "serve",

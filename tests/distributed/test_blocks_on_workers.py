@@ -100,32 +100,6 @@ def test_a_machine_that_does_not_see_the_folder_is_sent_the_files_once(client, t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_wish_to_stop_ends_the_blocks_here(client):
-    asked = []
-
-    def stop():
-        asked.append(None)
-        return len(asked) > 2
-
-    def do(k):
-        import time
-
-        if os.getpid() != here:
-            time.sleep(1.0)
-        return k, os.getpid() == here
-
-    here = os.getpid()
-    with cluster(client):
-        found = map_blocks(do, range(6), hints=Hints(asks_to_stop=stop))
-    assert [k for k, _ in found] == list(range(6))
-    assert any(is_here for _, is_here in found)
-
-
-def test_an_error_of_a_block_is_raised_here(client):
-    with cluster(client), pytest.raises(ZeroDivisionError):
-        map_blocks(lambda x: 1 / x, [1, 0])
-
-
 def test_errors_of_files_are_tried_again(client, tmp_path):
     def do(k):
         mark = tmp_path / str(k)

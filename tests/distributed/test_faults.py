@@ -42,28 +42,6 @@ def alone(labels):
     return PPDSparseClassifier(**SLOW).fit(*labels)
 
 
-class KillOnce:
-    """A callback that kills a worker process at the first event with something done."""
-
-    def __init__(self, pids):
-        self.pids, self.killed = pids, None
-
-    def __call__(self, event):
-        if self.killed is None and event.n_done:
-            self.killed = self.pids[0]
-            os.kill(self.killed, signal.SIGKILL)
-
-
-def test_a_killed_worker_changes_nothing(client, worker_pids, labels, alone, tmp_path):
-    kill = KillOnce(worker_pids())
-    with cluster(client):
-        model = PPDSparseClassifier(**SLOW, callback=kill, model_path=tmp_path / "m").fit(*labels)
-    assert kill.killed is not None
-    assert_same(model, alone)
-    assert model.trace_["labels"][-1] == (labels[1].sum(axis=0) > 0).sum()  # none counted twice
-    assert os.listdir(tmp_path) == ["m"]
-
-
 def test_rows_of_a_killed_worker_are_read_again(client, worker_pids, tmp_path):
     import numpy as np
 
@@ -80,34 +58,6 @@ def test_rows_of_a_killed_worker_are_read_again(client, worker_pids, tmp_path):
     after = fit_by_rows(model, rows).coef_
     assert after.tobytes() == before.tobytes()
     client.wait_for_workers(2, timeout=LONG)
-
-
-def test_a_block_that_ends_every_worker_is_an_error(client):
-    def do(k):
-        if k == 1:
-            os._exit(1)
-        return k
-
-    with cluster(client), pytest.raises(ClusterError, match="ended every worker that tried it"):
-        map_blocks(do, range(3))
-    client.wait_for_workers(2, timeout=LONG)
-
-
-def test_a_worker_that_hangs_is_passed_by(client, worker_pids):
-    def do(k):
-        time.sleep(0.1)
-        return k, os.getpid()
-
-    with cluster(client):
-        map_blocks(do, range(4))
-        stopped = worker_pids()[0]
-        os.kill(stopped, signal.SIGSTOP)
-        try:
-            found = map_blocks(do, range(6))
-        finally:
-            os.kill(stopped, signal.SIGCONT)
-    assert [k for k, _ in found] == list(range(6))
-    assert stopped not in {pid for _, pid in found}
 
 
 def test_a_worker_that_joins_late_takes_part(client, servers, tmp_path):
@@ -130,34 +80,6 @@ def test_a_worker_that_joins_late_takes_part(client, servers, tmp_path):
 
 # --- clients and schedulers --------------------------------------------------------------------
 
-FIT = """
-import sys
-import numpy as np, scipy.sparse as sp
-from distributed import Client
-from sublearn.distributed import cluster
-from sublearn.extreme import PPDSparseClassifier
-
-address, path, data = sys.argv[1:4]
-arrays = np.load(data)
-X = sp.csr_matrix((arrays["x"], arrays["xi"], arrays["xp"]), shape=tuple(arrays["xs"]))
-Y = sp.csr_matrix((arrays["y"], arrays["yi"], arrays["yp"]), shape=tuple(arrays["ys"]))
-options = {"loss": "hinge", "tol": 1e-300, "max_iter": 1500, "random_state": 0}
-with Client(address) as client, cluster(client):
-    PPDSparseClassifier(**options, model_path=path).fit(X, Y)
-"""
-
-
-@pytest.fixture
-def slow_labels(labels, tmp_path_factory):
-    """The arrays of `labels` in a file, and the model of a fit of some seconds."""
-    import numpy as np
-
-    X, Y = labels
-    file = tmp_path_factory.mktemp("data") / "labels.npz"
-    np.savez(file, x=X.data, xi=X.indices, xp=X.indptr, xs=X.shape, y=Y.data, yi=Y.indices,
-             yp=Y.indptr, ys=Y.shape)  # fmt: skip
-    return file
-
 
 def parts(path):
     return sorted(Path(f"{path}.parts").glob("part-*"))
@@ -169,33 +91,6 @@ def wait_for(condition, process=None):
         assert process is None or process.poll() is None, "the process ended too early"
         time.sleep(0.02)
     assert condition()
-
-
-def test_a_killed_client_is_followed_by_one_that_goes_on(
-    client, servers, labels, slow_labels, tmp_path
-):
-    path = tmp_path / "model"
-    command = [sys.executable, "-c", FIT, servers.scheduler_address, str(path), str(slow_labels)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: len(parts(path)) >= 2, process)
-    finally:
-        process.kill()
-        process.wait()
-    wait_for(lambda: not client.processing() or not any(client.processing().values()))
-    before = {file.name: file.stat().st_mtime_ns for file in parts(path)}
-    seen = []
-
-    def look(event):
-        now = {file.name: file.stat().st_mtime_ns for file in parts(path)}
-        if set(now) >= set(before):
-            seen.append({name: now[name] for name in before})
-
-    options = SLOW | {"max_iter": 1500}
-    with cluster(client):
-        model = PPDSparseClassifier(**options, model_path=path, callback=look).fit(*labels)
-    assert seen[0] == seen[-1] == before  # finished parts are not solved again
-    assert_same(model, PPDSparseClassifier(**options).fit(*labels))
 
 
 def test_a_scheduler_that_dies_leaves_a_clear_error_and_a_folder(labels, alone, tmp_path):

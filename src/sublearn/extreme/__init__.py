@@ -5,6 +5,7 @@ from sublearn.extreme.macro_decoding import macro_top_k
 from sublearn.extreme.pd_sparse import PDSparseClassifier
 from sublearn.extreme.ppd_settings import RandomSparsification
 from sublearn.extreme.ppd_sparse import PPDSparseClassifier
+from sublearn.extreme.shards import load_shards, save_shards
 from sublearn.extreme.text_tagger import TextTagger
 
 __all__ = [
@@ -14,5 +15,7 @@ __all__ = [
     "PPDSparseClassifier",
     "RandomSparsification",
     "TextTagger",
+    "load_shards",
     "macro_top_k",
+    "save_shards",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from sublearn.validation.settings import Settings
 
 __all__ = [
     "MODELS",
+    "SHARDS",
     "SavedModel",
     "load",
     "nested_state",
@@ -53,6 +55,8 @@ MODELS = {
     "TextTagger": "sublearn.extreme",
 }
 
+SHARDS = "shards.json"  # in a folder with a model in several files
+_SHARDS_HOME = "sublearn.extreme.shards"
 _CHANGING = {"fit", "partial_fit", "remove_labels", "calibrate", "update", "add", "remove", "tune"}
 _NOT_STORED = {"callback", "model_path"}
 _NOTE = "notes."  # heads the stored name of a note; no attribute has a dot in its name
@@ -75,7 +79,7 @@ def load(path: PathLike, *, mapped: bool = True) -> Any:
     Parameters
     ----------
     path : path
-        The file.
+        The file; or the folder of a model in shards, or its `shards.json`.
     mapped : bool, default=True
         Whether the arrays of the model are views of the file, which the system reads when they are
         used and which processes share. The file must then not be changed in place. If False, they
@@ -92,6 +96,8 @@ def load(path: PathLike, *, mapped: bool = True) -> Any:
         If the file is damaged, foreign, of a newer format, or names a class unknown here; if a
         parameter breaks the rule that `fit` applies, or fitted values do not belong together.
     """
+    if Path(path).name == SHARDS or (Path(path) / SHARDS).is_file():
+        return importlib.import_module(_SHARDS_HOME).load_shards(path, mapped=mapped)
     bundle = load_bundle(path, mapped=mapped)
     if bundle.class_name not in MODELS:
         import sublearn

@@ -43,11 +43,12 @@ def array_types(dtype: np.dtype, n_entries: int, is_multilabel: bool) -> dict[st
     """The arrays of a store, and their types: those that the core reads without a copy."""
     index = np.dtype(np.int32 if n_entries <= _NARROW else np.int64)
     long, short = np.dtype(np.int64), np.dtype(np.int32)
-    labels = {"labels.indptr": long, "labels.rows": short}
+    labels: dict[str, np.dtype] = {"labels.indptr": long, "labels.rows": short}
+    numbers: dict[str, np.dtype] = {"targets": np.dtype(np.float64)}
     return {
         "rows.indptr": index, "rows.indices": index, "rows.values": dtype,
         "columns.indptr": long, "columns.rows": short, "columns.values": dtype,
-        **(labels if is_multilabel else {"targets": np.dtype(np.float64)}),
+        **(labels if is_multilabel else numbers),
     }  # fmt: skip
 
 

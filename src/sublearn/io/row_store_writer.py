@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from sublearn.errors import ParameterError
+from sublearn.errors import DataFileError, ParameterError
 from sublearn.io.dataset import as_float_dtype
 from sublearn.io.files import flush_folder, reading
 from sublearn.io.limits import ReadLimits
@@ -118,8 +118,7 @@ def store_rows(
     part.mkdir(parents=True, mode=0o700)
     try:
         writer = _Writer(part, form, budget, {k: v for k, v in sizes.items() if v is not None})
-        is_file = isinstance(source, (str, os.PathLike))
-        with reading(source) if is_file else contextlib.nullcontext():
+        with _reading(source):
             writer.read(source)
         writer.finish()
         os.rename(part, target)
@@ -127,6 +126,21 @@ def store_rows(
         shutil.rmtree(part, ignore_errors=True)
     flush_folder(target.parent)
     return StoredRows(target, verify=False)
+
+
+@contextlib.contextmanager
+def _reading(source: Any) -> Iterator[None]:
+    """What is wrong with a file is told with its name; what is wrong with a parameter is not."""
+    if not isinstance(source, (str, os.PathLike)):
+        yield
+        return
+    try:
+        with reading(source):
+            yield
+    except DataFileError as error:
+        if isinstance(error.__context__, ParameterError):
+            raise error.__context__ from None
+        raise
 
 
 def as_bytes(memory: object, name: str) -> int:
@@ -194,7 +208,9 @@ class _Writer:
         with contextlib.ExitStack() as stack:
             names = ("lengths", "rows.indices", "rows.values", "label_lengths", "label_ids",
                      "targets")  # fmt: skip
-            files = {n: stack.enter_context(open(self.folder / f"{n}.bin", "wb")) for n in names}
+            files: dict[str, IO[bytes]] = {
+                n: stack.enter_context(open(self.folder / f"{n}.bin", "wb")) for n in names
+            }
             for rows in stream.blocks:
                 self._add(rows, files)
         if not self.n_rows:
@@ -258,7 +274,7 @@ class _Writer:
                 f"store_rows.memory must be at least {1 + (need >> 20)}MB for {offsets[-1]:,} "
                 f"entries, got {self.memory >> 20}MB"
             )
-        record = [("id", np.int32), ("row", np.int32)]
+        record: list[tuple[str, DTypeLike]] = [("id", np.int32), ("row", np.int32)]
         if values is not None:
             record.append(("value", self.form.dtype))
         sort = _Sort(self.folder, np.dtype(record), cuts, n_most)

@@ -189,7 +189,8 @@ def _from_pairs(source: Any, form: RowForm) -> Iterator[Rows]:
             raise ValueError(
                 f"store_rows.source must give pairs (X, Y), got {show(pair)} as number {number}"
             )
-        yield _of_matrices(*pair, form)
+        X, Y = pair
+        yield _of_matrices(X, Y, form)
 
 
 def _of_matrices(X: MatrixLike, Y: Matrix, form: RowForm) -> Rows:
@@ -230,8 +231,10 @@ def _batches(path: PathLike, block_bytes: int) -> Iterator[Any]:
         with pq.ParquetFile(path, memory_map=True) as file:
             about = file.metadata
             _refuse_columns(file.schema_arrow)
-            sizes = [about.row_group(g).column(c).num_values
-                     for g in range(about.num_row_groups) for c in range(about.num_columns)]  # fmt: skip
+            groups = [about.row_group(g) for g in range(about.num_row_groups)]
+            sizes = [
+                group.column(c).num_values for group in groups for c in range(group.num_columns)
+            ]
             n_rows = max(1, n_entries * max(1, about.num_rows) // max(1, sum(sizes)))
             yield from file.iter_batches(batch_size=n_rows, columns=list(_COLUMNS))
         return
