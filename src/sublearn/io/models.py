@@ -35,6 +35,7 @@ MODELS = {
     "EmbeddingExtremeClassifier": "sublearn.embed",
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
+    "LabelReranker": "sublearn.extreme",
     "LatentFeatureLasso": "sublearn.latent",
     "LoadForecaster": "sublearn.forecast",
     "MIPSIndex": "sublearn.embed",
