@@ -121,8 +121,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     .. math:: \min_{w, b} \frac1n \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
         + \tfrac{l_2}{2} \|w\|^2
 
-    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere, :math:`\phi` each
-    number as pieces of a line that bends at five knots. The problem is convex and small, and
+    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi` makes
+    each number a line that bends at five knots, and gives it a weight of its own for labels of
+    no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
     `certificate_` is its duality gap over its objective.
 
     Parameters
@@ -163,7 +164,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     taggers_ : list of TextTagger
         The fitted first stage.
     weights_ : ndarray
-        Weights of the pieces, six in a row for each of `feature_names_`.
+        Of the second stage: for each of `feature_names_` six pieces of its line; then for each band
+        of frequency a constant and the features.
     intercept_ : float
         Their intercept. Scores are above zero where a label would be predicted.
     threshold_ : float
@@ -190,8 +192,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     >>> model = LabelReranker(validation_fraction=0.5, random_state=0)
     >>> model.fit(texts * 10, labels * 10, label_names=names).classes_.tolist()
     ['c1', 'c2', 'c3']
-    >>> model.predict_top_k(["a survey of the coast"], k=2)[0].tolist()
-    [['c2', 'c1']]
+    >>> model.predict_top_k(["survey of the sea"], k=1)[0].tolist()
+    [['c2']]
     """
 
     _kind: ClassVar[str] = "text_labels"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from sublearn.typing import State
 __all__ = ["Pieces", "features", "support"]
 
 _N_KNOTS = 5
+_BANDS = (1, 3, 10, 50)  # least training texts of a label: none, 1 and 2, 3 to 9, ...
 _SUPPORTERS = 10  # labels of the first list that may speak for others
 _SHARPNESS = 3.0  # of margins that stand for chances, before anything is learnt of them
 
@@ -54,14 +55,18 @@ def features(
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Turns each feature into pieces of a line that bends at knots, and makes them of one size.
+    """Turns features into columns that a linear model can weigh, all of one size.
+
+    Feature x becomes x and max(0, x - knot) for each knot: a line that bends. Beside that stand x
+    and 1 for labels of each band of frequency alone, 0 for the others: a source that is right
+    about frequent labels may be wrong about rare ones.
 
     Parameters
     ----------
     knots : ndarray of shape (n_features, n_knots)
-        Feature x becomes x and max(0, x - knot) for each knot.
-    means, sizes : ndarray of shape (n_features * (1 + n_knots),)
-        What is taken off each piece, and what it is divided by.
+        Where the line of each feature bends.
+    means, sizes : ndarray of shape (n_columns,)
+        What is taken off each column, and what it is divided by.
     """
 
     knots: np.ndarray
@@ -70,8 +75,8 @@ class Pieces:
 
     FIELDS: ClassVar[Fields] = {
         "knots": Floats("raw", "knots", finite=True),
-        "means": Floats("pieces", finite=True),
-        "sizes": Floats("pieces", finite=True),
+        "means": Floats("columns", finite=True),
+        "sizes": Floats("columns"),
     }
 
     @classmethod
@@ -79,23 +84,31 @@ class Pieces:
         """Knots at quantiles of the true pairs, where most is to be told apart."""
         shares = np.linspace(0, 1, _N_KNOTS + 2)[1:-1]
         knots = np.quantile(raw[is_true], shares, axis=0).T
-        rough = cls(knots, np.zeros(1), np.ones(1)).expand(raw)
-        means, sizes = rough.mean(axis=0), rough.std(axis=0)
-        # A piece that never moves says nothing; neither does one that moves by rounding.
+        n_columns = _n_columns(*knots.shape)
+        columns = cls(knots, np.zeros(n_columns), np.ones(n_columns)).expand(raw)
+        means = columns.mean(axis=0)
+        sizes = np.array([column.std() for column in columns.T])
+        # A column that never moves says nothing; neither does one that moves by rounding.
         return cls(knots, means, np.where(sizes > 1e-9 * (1 + np.abs(means)), sizes, np.inf))
 
     def expand(self, raw: np.ndarray) -> np.ndarray:
-        """The pieces of all features, those of one side by side, in Fortran order."""
-        n_knots = self.knots.shape[1]
-        found = np.empty((len(raw), raw.shape[1] * (1 + n_knots)), order="F")
-        for feature, knots in enumerate(self.knots):
-            first, x = feature * (1 + n_knots), raw[:, feature]
-            found[:, first] = x
-            for i, knot in enumerate(knots, start=1):
-                np.maximum(x - knot, 0, out=found[:, first + i])
-        found -= self.means
-        found /= self.sizes
+        """All columns, in Fortran order; the last feature is the logarithm of label counts."""
+        found = np.empty((len(raw), len(self.means)), order="F")
+        for i, column in enumerate(self._columns(raw)):
+            found[:, i] = column
+            found[:, i] -= self.means[i]
+            found[:, i] /= self.sizes[i]
         return found
+
+    def _columns(self, raw: np.ndarray) -> Iterator[np.ndarray]:
+        for x, knots in zip(raw.T, self.knots, strict=True):
+            yield x
+            yield from (np.maximum(x - knot, 0) for knot in knots)
+        bands = np.digitize(raw[:, -1], np.log1p(_BANDS))
+        for band in range(len(_BANDS) + 1):
+            is_in = bands == band
+            yield is_in
+            yield from (x * is_in for x in raw.T)
 
     def to_state(self) -> State:
         """What `from_state` takes."""
@@ -105,9 +118,13 @@ class Pieces:
     def from_state(cls, state: State, n_features: int) -> Pieces:
         """Inverse of `to_state`; what does not fit is a ValueError."""
         sizes = check_fields(state, cls.FIELDS, {"raw": n_features})
-        if sizes["pieces"] != n_features * (1 + sizes["knots"]):
-            raise ValueError(
-                f"means must have {n_features * (1 + sizes['knots'])} numbers, one for each piece, "
-                f"got {sizes['pieces']}"
-            )
+        wanted = _n_columns(n_features, sizes["knots"])
+        if sizes["columns"] != wanted:
+            raise ValueError(f"means must have {wanted} numbers, got {sizes['columns']}")
+        if not (np.asarray(state["sizes"]) > 0).all():
+            raise ValueError("sizes must be above 0, got others")
         return cls(**state)
+
+
+def _n_columns(n_features: int, n_knots: int) -> int:
+    return n_features * (1 + n_knots) + (len(_BANDS) + 1) * (1 + n_features)
