@@ -146,12 +146,11 @@ def test_the_second_stage_is_logistic_regression(monkeypatch):
         return seen["solution"]
 
     monkeypatch.setattr(LabelReranker, "_solve", remember)
-    model = LabelReranker(tagger(), l2=1e-3, tol=1e-9, random_state=0).fit(TEXTS[:200], LABELS[:200])
-    n = len(seen["y"])
-    judge = LogisticRegression(C=1 / (1e-3 * n), tol=1e-10, solver="newton-cholesky")
+    model = LabelReranker(tagger(), C=0.5, tol=1e-9, random_state=0).fit(TEXTS[:200], LABELS[:200])
+    judge = LogisticRegression(C=0.5, tol=1e-10, solver="newton-cholesky")
     judge.fit(seen["X"], seen["y"])
     margins = np.where(seen["y"], 1, -1) * judge.decision_function(seen["X"])
-    objective = np.logaddexp(0, -margins).mean() + 0.5e-3 * (judge.coef_**2).sum()
+    objective = (judge.coef_**2).sum() / len(margins) + np.logaddexp(0, -margins).mean()
     assert model.objective_ == pytest.approx(objective, rel=1e-6)
     assert model.certificate_ <= 1e-9
     mine = seen["X"] @ model.weights_ + model.intercept_
@@ -287,7 +286,7 @@ def test_explains_by_the_words_of_its_tagger():
         ({"n_neighbors": -1}, "LabelReranker.n_neighbors must be"),
         ({"validation_fraction": 1.0}, "LabelReranker.validation_fraction must be"),
         ({"refit": "no"}, "LabelReranker.refit must be"),
-        ({"l2": 0.0}, "LabelReranker.l2 must be a positive number"),
+        ({"C": 0.0}, "LabelReranker.C must be a positive number"),
     ],
 )
 def test_refuses_parameters(options, said):

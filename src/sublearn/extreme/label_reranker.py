@@ -118,8 +118,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     speak for it, how much of its title is in the text. On held-out texts, whose scores are not
     those of texts learnt by heart, the second stage learns their weights:
 
-    .. math:: \min_{w, b} \frac1n \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
-        + \tfrac{l_2}{2} \|w\|^2
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2
+        + C \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
 
     over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi` makes
     each number a line that bends at five knots, and gives it a weight of its own for labels of
@@ -141,8 +141,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     refit : bool, default=True
         Whether the first stage learns from all texts afterwards. False takes half the time; the
         first stage then has not learnt from the held-out texts.
-    l2 : float, default=1e-5
-        Weight of the penalty.
+    C : float, default=1.0
+        Weight of the loss of a pair.
     tol : float, default=0.001
         Relative duality gap at which the second stage is done.
     max_iter : int, default=100
@@ -177,7 +177,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     label_names_ : ndarray of str
         Titles of labels; only if they were given.
     objective_, certificate_, n_iter_, trace_
-        Of the second stage.
+        Of the second stage; the objective is divided by C and the number of pairs.
 
     See Also
     --------
@@ -204,7 +204,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         "n_neighbors": NonNegative(int),
         "validation_fraction": Interval(float, 0, 1, "neither"),
         "refit": Boolean(),
-        "l2": Positive(float),
+        "C": Positive(float),
         "tol": Positive(float),
         "max_iter": Positive(int),
         **RUN_RULES,
@@ -223,7 +223,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         n_neighbors: int = 50,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        l2: float = 1e-5,
+        C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -236,7 +236,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.validation_fraction = validation_fraction
         self.refit = refit
-        self.l2 = l2
+        self.C = C
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -342,7 +342,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     def _solve(self, X: np.ndarray, is_true: np.ndarray) -> LinearSolution:
         weights = np.full(len(X), 1.0 / len(X))
         problem = LinearProblem(X, np.where(is_true, 1.0, -1.0), weights, Logistic(), True)
-        penalty = Penalty(np.ones(X.shape[1]), float(self.l2), is_positive=False)
+        l2 = 1.0 / (float(self.C) * len(X))  # the problem divided by C and the number of pairs
+        penalty = Penalty(np.ones(X.shape[1]), l2, is_positive=False)
         settings = SolverSettings(
             "auto", float(self.tol), int(self.max_iter), as_n_threads(self.n_jobs)
         )
