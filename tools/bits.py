@@ -160,6 +160,17 @@ def text_tagger() -> dict[str, Any]:
 
 
 @row
+def label_reranker() -> dict[str, Any]:
+    from sublearn.extreme import LabelReranker, PPDSparseClassifier, TextTagger
+
+    data = load_quickstart()
+    model = LabelReranker(TextTagger(PPDSparseClassifier(**COMMON), analyzer="word"), **COMMON)
+    model.fit(data.train_texts[:500], data.train_labels[:500])
+    texts = data.test_texts[:200]
+    return of_model(model, model.predict(texts), model.predict_top_k(texts, k=3))
+
+
+@row
 def dense_extreme() -> dict[str, Any]:
     from sublearn.embed import DenseExtremeClassifier
 

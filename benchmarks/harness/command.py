@@ -32,7 +32,8 @@ __all__ = ["RECORDS", "SCRIPTS", "main", "tables", "write_pages"]
 
 #: The scripts beside run.py, each with its TABLES.
 SCRIPTS = (
-    "extreme", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear", "groups",
+    "extreme", "records", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear",
+    "groups",
     "covariance", "graph", "structured", "hierarchy", "latent", "mixtures", "embed",
     "embed_training", "forecast", "trim", "cluster", "defaults",
     "reproduction.extreme", "reproduction.trim", "reproduction.structured", "reproduction.graph",

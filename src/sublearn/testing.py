@@ -18,6 +18,7 @@ __all__ = ["NO_TABLE", "expected_failed_checks"]
 #: which is what the checks pass.
 NO_TABLE = {
     "ChainSVM": "learns from sequences of rows",
+    "LabelReranker": "learns from texts",
     "LoadForecaster": "learns from one series and predicts what comes after it",
     "MIPSIndex": "learns nothing: it finds the vectors that it holds",
     "SkipGram": "learns from texts",

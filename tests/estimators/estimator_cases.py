@@ -25,7 +25,7 @@ from sublearn.embed import (
     MIPSIndex,
     SkipGram,
 )
-from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier, TextTagger
+from sublearn.extreme import LabelReranker, PDSparseClassifier, PPDSparseClassifier, TextTagger
 from sublearn.forecast import LoadFeatures, LoadForecaster, LocalKernels
 from sublearn.hierarchy import (
     GroupWeights,
@@ -194,6 +194,11 @@ def tagger(**own: Any) -> Callable[..., Any]:
     return lambda **params: TextTagger(PPDSparseClassifier(**{"random_state": 0, **params}), **own)
 
 
+def plain_tagger() -> TextTagger:
+    learner = PPDSparseClassifier(random_state=0)
+    return TextTagger(learner, analyzer="word", decision="above_zero")
+
+
 def forecaster(features: Any = None, kernels: Any = None, **own: Any) -> Callable[..., Any]:
     plain = {"lead_blocks": [4, 8], "profile_weeks": 0, "anchored": False, "steps_per_day": 8}
     given = {
@@ -230,6 +235,7 @@ CASES = {
         small(HierarchicalMultilabelClassifier, taxonomy=TAXONOMY, **SEED), lambda: label_rows(120),
         endless=EXACT | {"l1": 1e-9},
     ),
+    "LabelReranker": Case(small(LabelReranker, plain_tagger(), **SEED), texts, False),
     "LatentFeatureLasso": Case(small(LatentFeatureLasso, 2, max_iter=10, **SEED), rows(30, 6)),
     "LoadForecaster": Case(forecaster(), loads, False),
     "MIPSIndex": Case(small(MIPSIndex, **SEED), rows(500, 20)),

@@ -259,6 +259,14 @@ def tagger(**options: Any) -> Any:
     return TextTagger(**options).fit(TEXTS, TAGS)
 
 
+def reranker() -> Any:
+    from sublearn.extreme import LabelReranker
+
+    names = {"sea": "Baltic sea", "land": "coast", "numbers": "statistics", "birds": "sea birds"}
+    model = LabelReranker(validation_fraction=0.5, n_neighbors=2, random_state=0)
+    return model.fit(TEXTS * 4, TAGS * 4, label_names=names)
+
+
 # --- what each is asked --------------------------------------------------------------------------
 
 
@@ -350,6 +358,7 @@ GOLDEN = {
     "GroupLogisticRegression": Golden(logistic_groups, ask_probabilities, _X),
     "HierarchicalClassifier": Golden(hierarchical, ask_probabilities, _X),
     "HierarchicalMultilabelClassifier": Golden(hierarchical_multilabel, ask_top, _X),
+    "LabelReranker": Golden(reranker, ask_texts, _TEXT),
     "LatentFeatureLasso": Golden(latent_features, ask_features, rounded(5, 4, seed=2)),
     "LoadForecaster": Golden(forecaster, ask_forecast, LOADS + 1.0),
     "MIPSIndex": Golden(index, ask_index, _X),

@@ -52,8 +52,8 @@ SMALL_MODELS: dict[str, Callable[[], Any]] = {
 def _question(case: str, n_features: int) -> Any:
     """What a model of a case is asked: its own kind of rows, of the width that it has now."""
     kind = case.split()[0]
-    if kind in ("TextTagger", "SkipGram"):
-        return (texts if kind == "TextTagger" else sentences)()[0][:3]
+    if kind in ("LabelReranker", "TextTagger", "SkipGram"):
+        return (sentences if kind == "SkipGram" else texts)()[0][:3]
     if case == "ChainSVM of words":
         return words()[0][:2]
     rows = np.random.default_rng(7).normal(size=(4, min(n_features, 10_000)))

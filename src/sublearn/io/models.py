@@ -39,6 +39,7 @@ MODELS = {
     "GroupLogisticRegression": "sublearn.linear",
     "HierarchicalClassifier": "sublearn.hierarchy",
     "HierarchicalMultilabelClassifier": "sublearn.hierarchy",
+    "LabelReranker": "sublearn.extreme",
     "LatentFeatureLasso": "sublearn.latent",
     "LoadForecaster": "sublearn.forecast",
     "MIPSIndex": "sublearn.embed",

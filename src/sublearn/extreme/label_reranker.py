@@ -1,0 +1,608 @@
+"""A second stage for texts: what taggers, near texts and titles suggest is ranked again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from sublearn.execution import all_or_nothing
+from sublearn.extreme.explanation import Explanation
+from sublearn.extreme.rerank_features import Pieces, features, support
+from sublearn.extreme.rerank_sources import Candidates, Listed, Neighbours, Titles
+from sublearn.extreme.text_tagger import TextTagger
+from sublearn.extreme.text_vectors import check_texts
+from sublearn.extreme.thresholds import Entries, best_threshold
+from sublearn.fitting.held_out import pick_labels, split_rows
+from sublearn.fitting.labels import LabelClassifier, as_k
+from sublearn.fitting.progress import Progress
+from sublearn.interruption import check
+from sublearn.io.fields import FEATURES, Fields, Floats, Integers, Number, Parts, Sparse, Strings, take_parts
+from sublearn.io.models import nested_state, restore_nested, storable_params
+from sublearn.metrics.names import find_positions
+from sublearn.optim.linear_problem import LinearProblem, Penalty
+from sublearn.optim.linear_solve import LinearSolution, SolverSettings, solve
+from sublearn.optim.row_losses import Logistic
+from sublearn.trace import Callback
+from sublearn.typing import LabelsLike, Seed, State
+from sublearn.validation import (
+    RUN_RULES,
+    Boolean,
+    EncodedLabels,
+    InstanceOf,
+    Interval,
+    LabelKind,
+    NonNegative,
+    OrNone,
+    Positive,
+    Rule,
+    as_n_threads,
+    as_seed,
+    check_params,
+    decode_predictions,
+    encode_labels,
+)
+from sublearn.validation.values import show
+
+if TYPE_CHECKING:
+    from sublearn.validation.labels import DecodedLabels
+
+__all__ = ["LabelReranker"]
+
+_BLOCK = 500  # texts whose candidates are looked at together
+_MOST_HELD_OUT = 4_000  # texts; the second stage has a hundred weights
+_TAGGER, _NEAR, _TITLES, _PIECES = "tagger", "neighbours.", "titles.", "pieces."
+
+
+class _Taggers(Rule):
+    """`taggers`."""
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` obeys the rule."""
+        if isinstance(value, (list, tuple)):
+            return len(value) > 0 and all(isinstance(one, TextTagger) for one in value)
+        return value is None or isinstance(value, TextTagger)
+
+    def __str__(self) -> str:
+        return "a TextTagger, a list of them, or None"
+
+
+@dataclass(frozen=True, eq=False)
+class _FirstStage:
+    """What lists labels for texts, and what is known of the labels."""
+
+    classes: np.ndarray
+    taggers: list[TextTagger]
+    counts: np.ndarray
+    together: sp.csr_matrix
+    neighbours: Neighbours | None
+    titles: Titles | None
+
+    def look(
+        self, texts: list[str], size: int, n_near: int, n_threads: int
+    ) -> tuple[Candidates, list[str], np.ndarray]:
+        """Candidates, and their features with names."""
+        lists = {}
+        X = self.taggers[0].transform(texts)
+        for i, tagger in enumerate(self.taggers):
+            found, scores = tagger.predict_top_k(texts, size)
+            places = find_positions(self.classes, found, argument="texts")
+            lists[f"tagger {i + 1}" if i else "tagger"] = Listed(places, scores)
+        if self.neighbours is not None:
+            lists["neighbours"] = self.neighbours.listed(X, n_near, size, n_threads)
+        rows = None if self.titles is None else self.titles.rows(texts)
+        if self.titles is not None:
+            lists["title"] = self.titles.listed(rows, size, n_threads)
+        candidates = Candidates.union(list(lists.values()), len(self.classes))
+        scored = {n: candidates.scores_by(one) for n, one in lists.items() if n != "title"}
+        scored["support"] = candidates.values_in(support(lists["tagger"], self.together))
+        if self.titles is not None:
+            cosines, shares = self.titles.overlaps(rows, candidates)
+            scored |= {"title": cosines, "title in text": shares}
+        return candidates, *features(candidates, scored, self.counts)
+
+
+class LabelReranker(LabelClassifier, BaseEstimator):
+    r"""Ranks again what several sources suggest for a text: a second stage of text tagging.
+
+    Taggers, the nearest training texts, and the titles of labels list `candidates` labels each.
+    Of every pair of a text and a listed label there are few numbers :math:`x`: the scores of the
+    sources, the best one's lead, the place, how often the label occurs, how much the best labels
+    speak for it, how much of its title is in the text. On held-out texts, whose scores are not
+    those of texts learnt by heart, the second stage learns their weights:
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2
+        + C \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
+
+    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi` makes
+    each number a line that bends at five knots, and gives it a weight of its own for labels of
+    no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
+    `certificate_` is its duality gap over its objective.
+
+    Parameters
+    ----------
+    taggers : TextTagger, list of TextTagger or None, default=None
+        The first stage, cloned; of several, such as one by words and one by characters, the second
+        stage learns the mixture. None means ``TextTagger(decision="above_zero")``.
+    candidates : int, default=50
+        Labels that each source lists for a text.
+    n_neighbors : int, default=50
+        Training texts that vote for their labels; 0 for none. The model then holds no training
+        texts.
+    validation_fraction : float, default=0.1
+        Share of the texts that the second stage learns from; at most 4,000 of them.
+    refit : bool, default=True
+        Whether the first stage learns from all texts afterwards. False takes half the time; the
+        first stage then has not learnt from the held-out texts.
+    C : float, default=1.0
+        Weight of the loss of a pair.
+    tol : float, default=0.001
+        Relative duality gap at which the second stage is done.
+    max_iter : int, default=100
+        Limit on its iterations.
+    n_jobs : int or None, default=None
+        Threads of searches; None means 1, -1 all processors. The taggers have their own.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Which texts are held out.
+    verbose : int, default=0
+        1 draws a progress bar of the second stage on standard error.
+    callback : callable or None, default=None
+        Gets a :class:`sublearn.trace.Event` about ten times a second while the second stage
+        learns; a true return value stops it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, and further ones that `label_names` names: those can be predicted by their titles.
+    taggers_ : list of TextTagger
+        The fitted first stage.
+    weights_ : ndarray
+        Of the second stage: for each of `feature_names_` six pieces of its line; then for each band
+        of frequency a constant and the features.
+    intercept_ : float
+        Their intercept. Scores are above zero where a label would be predicted.
+    threshold_ : float
+        Log odds that are a score of zero, the best for F1 on the held-out texts.
+    feature_names_ : ndarray of str
+        What is known of a pair.
+    label_counts_ : ndarray of int64
+        Number of training texts that carry each label.
+    label_names_ : ndarray of str
+        Titles of labels; only if they were given.
+    objective_, certificate_, n_iter_, trace_
+        Of the second stage; the objective is divided by C and the number of pairs.
+
+    See Also
+    --------
+    TextTagger : the first stage.
+
+    Examples
+    --------
+    >>> from sublearn.extreme import LabelReranker
+    >>> texts = ["sailing on the Baltic", "the Baltic coast", "survey statistics", "survey data"]
+    >>> labels = [["c1"], ["c1"], ["c2"], ["c2"]]
+    >>> names = {"c1": "coasts", "c2": "surveys", "c3": "sailors"}
+    >>> model = LabelReranker(validation_fraction=0.5, random_state=0)
+    >>> model.fit(texts * 10, labels * 10, label_names=names).classes_.tolist()
+    ['c1', 'c2', 'c3']
+    >>> model.predict_top_k(["survey of the sea"], k=1)[0].tolist()
+    [['c2']]
+    """
+
+    _kind: ClassVar[str] = "text_labels"
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "taggers": _Taggers(),
+        "candidates": Positive(int),
+        "n_neighbors": NonNegative(int),
+        "validation_fraction": Interval(float, 0, 1, "neither"),
+        "refit": Boolean(),
+        "C": Positive(float),
+        "tol": Positive(float),
+        "max_iter": Positive(int),
+        **RUN_RULES,
+    }
+
+    _STORED: ClassVar[tuple[str, ...]] = (
+        *LabelClassifier._STORED, "weights_", "intercept_", "threshold_", "label_counts_",
+        "feature_names_",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        taggers: TextTagger | Sequence[TextTagger] | None = None,
+        *,
+        candidates: int = 50,
+        n_neighbors: int = 50,
+        validation_fraction: float = 0.1,
+        refit: bool = True,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ):
+        self.taggers = taggers
+        self.candidates = candidates
+        self.n_neighbors = n_neighbors
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # --- fitting -----------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(
+        self,
+        texts: Iterable[str],
+        y: LabelsLike | EncodedLabels,
+        label_names: Mapping[Hashable, str] | None = None,
+    ) -> LabelReranker:
+        """Learn both stages.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Texts.
+        y : array-like, sparse matrix, or list of label lists
+            Their labels, in any form that `TextTagger` takes.
+        label_names : mapping or None, default=None
+            From labels to titles. Labels that no text carries can be predicted by theirs, unless
+            `y` is an indicator matrix or has one label for each text. None takes labels that are
+            strings for their own titles; an empty mapping leaves titles out.
+
+        Returns
+        -------
+        LabelReranker
+            Itself, fitted.
+        """
+        check_params(self)
+        texts = check_texts(texts)
+        if len(texts) < 2:
+            raise ValueError(f"LabelReranker.fit.texts must be two or more, got {len(texts)}")
+        labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
+        labels, names = _with_named(labels, label_names)
+        share = min(self.validation_fraction, _MOST_HELD_OUT / len(texts))
+        used, held_out = split_rows(len(texts), share, _generator(self.random_state))
+        asked = [texts[i] for i in held_out]
+        titles = None if names is None else Titles.of(names, asked)
+        stage = self._first_stage(texts, labels, used, titles)
+        self._learn(stage, asked, labels.to_csr()[held_out])
+        if self.refit:
+            stage = self._first_stage(texts, labels, np.arange(len(texts)), titles)
+        self._keep_labels(labels)
+        if names is not None:
+            self.label_names_ = np.array(names, dtype=object)
+        self._set_stage(stage)
+        return self
+
+    def _first_stage(
+        self, texts: list[str], labels: EncodedLabels, rows: np.ndarray, titles: Titles | None
+    ) -> _FirstStage:
+        """Everything but the second stage, learnt from some of the texts."""
+        own = [texts[i] for i in rows]
+        carried = pick_labels(labels, rows)
+        taggers = [clone(one).fit(own, _used(carried)) for one in self._given()]
+        indicator = carried.to_csr()
+        near = None
+        if self.n_neighbors:
+            near = Neighbours.of(taggers[0].transform(own), indicator)
+        counts = carried.counts()
+        return _FirstStage(
+            labels.classes, taggers, counts, _together(indicator, counts), near, titles
+        )
+
+    def _given(self) -> list[TextTagger]:
+        if self.taggers is None:
+            return [TextTagger(decision="above_zero")]
+        return [self.taggers] if isinstance(self.taggers, TextTagger) else list(self.taggers)
+
+    def _learn(self, stage: _FirstStage, texts: list[str], truth: sp.csr_matrix) -> None:
+        """The second stage, from texts that the first one does not know."""
+        found = [
+            self._look(stage, texts[i : i + _BLOCK], self.candidates)
+            for i in range(0, len(texts), _BLOCK)
+        ]
+        raw = np.concatenate([one[2] for one in found])
+        firsts = range(0, len(texts), _BLOCK)
+        rows = np.concatenate([first + one[0].texts for first, one in zip(firsts, found)])
+        pairs = np.concatenate([one[0].labels for one in found])
+        is_true = np.asarray(truth[rows, pairs]).ravel().astype(bool)
+        if is_true.all() or not is_true.any():
+            raise ValueError(
+                f"LabelReranker.fit: the {len(texts)} held-out texts must have right and wrong "
+                f"candidates to learn from, got {int(is_true.sum())} right ones of {len(is_true)}; "
+                "give more texts or a larger validation_fraction"
+            )
+        self.pieces_ = Pieces.of(raw, is_true)
+        self.feature_names_ = np.array(found[0][1], dtype=object)
+        X = self.pieces_.expand(raw)
+        solution = self._solve(X, is_true)
+        self.weights_, self.intercept_ = solution.x, float(solution.intercept)
+        scores = X @ self.weights_ + self.intercept_
+        entries = Entries(rows, pairs, scores, truth)
+        self.threshold_ = best_threshold(entries, "f1_micro", at_least_one=True)
+        self._keep_solution(solution)
+
+    def _solve(self, X: np.ndarray, is_true: np.ndarray) -> LinearSolution:
+        weights = np.full(len(X), 1.0 / len(X))
+        problem = LinearProblem(X, np.where(is_true, 1.0, -1.0), weights, Logistic(), True)
+        l2 = 1.0 / (float(self.C) * len(X))  # the problem divided by C and the number of pairs
+        penalty = Penalty(np.ones(X.shape[1]), l2, is_positive=False)
+        settings = SolverSettings(
+            "auto", float(self.tol), int(self.max_iter), as_n_threads(self.n_jobs)
+        )
+        progress = Progress(int(self.max_iter))
+        return self._watch(lambda: solve(problem, penalty, 0.0, settings, progress), progress)
+
+    def _set_stage(self, stage: _FirstStage) -> None:
+        self._stage = stage
+        self.taggers_, self.label_counts_ = stage.taggers, stage.counts
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def _look(
+        self, stage: _FirstStage, texts: list[str], size: int
+    ) -> tuple[Candidates, list[str], np.ndarray]:
+        check()
+        size = min(size, len(stage.classes))
+        return stage.look(texts, size, int(self.n_neighbors), as_n_threads(self.n_jobs))
+
+    def _ranked(self, texts: list[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of the `k` best labels, and their scores."""
+        stage = self._stage
+        ids = np.empty((len(texts), k), dtype=np.int64)
+        scores = np.empty((len(texts), k))
+        for start in range(0, len(texts), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            candidates, _, raw = self._look(stage, texts[block], self.candidates)
+            found = self.pieces_.expand(raw) @ self.weights_ + self.intercept_ - self.threshold_
+            ids[block], scores[block] = _best(candidates, found, k)
+        return ids, scores
+
+    def predict_top_k(self, texts: Iterable[str], k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best labels of each text, best first, and their scores.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Texts.
+        k : int, default=5
+            How many; all labels if there are fewer. Where there are fewer candidates, further
+            labels follow with the least score of these, in the order of `classes_`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_texts, k)
+            Labels.
+        scores : ndarray of shape (n_texts, k)
+            Positive where the label would be predicted.
+        """
+        check_is_fitted(self)
+        ids, scores = self._ranked(check_texts(texts), as_k(k, len(self.classes_)))
+        return self.classes_[ids], scores
+
+    def predict_proba_top_k(
+        self, texts: Iterable[str], k: int = 5
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The `k` best labels of each text and their probabilities, each label on its own."""
+        labels, scores = self.predict_top_k(texts, k)
+        return labels, expit(scores + self.threshold_)
+
+    def predict(self, texts: Iterable[str]) -> DecodedLabels:
+        """Labels in the form in which `fit` got them.
+
+        Where a text may carry several: those that score above zero, at least the best one; none
+        for a text without a known word.
+        """
+        check_is_fitted(self)
+        texts = check_texts(texts)
+        several = self._label_kind.is_multilabel
+        k = min(self.candidates, len(self.classes_)) if several else 1
+        ids, scores = self._ranked(texts, k)
+        is_in = scores > 0
+        is_in[:, 0] = True
+        if several:
+            is_in[np.diff(self.taggers_[0].transform(texts).indptr) == 0] = False
+        rows, places = np.nonzero(is_in)
+        entries = (np.ones(len(rows), dtype=bool), (rows, ids[rows, places]))
+        sets = sp.csr_matrix(entries, shape=(len(texts), len(self.classes_)))
+        return decode_predictions(self._label_kind, self.classes_, sets)
+
+    def explain(self, text: str, label: Hashable, k: int = 10) -> Explanation:
+        """The words behind the first tagger's score of a label; see `TextTagger.explain`."""
+        check_is_fitted(self)
+        return self.taggers_[0].explain(text, label, k)
+
+    def transform(self, texts: Iterable[str]) -> sp.csr_matrix:
+        """The rows that the first tagger's classifier sees."""
+        check_is_fitted(self)
+        return self.taggers_[0].transform(texts)
+
+    # --- files -------------------------------------------------------------------------------
+
+    def _stored_params(self) -> State:
+        return storable_params(self) | {"taggers": None}
+
+    def _to_bundle(self) -> State:
+        stage = self._stage
+        state = super()._to_bundle() | {"together_": stage.together}
+        for i, tagger in enumerate(stage.taggers):
+            state |= nested_state(tagger, f"{_TAGGER}{i}.")
+        parts = {_NEAR: stage.neighbours, _TITLES: stage.titles, _PIECES: self.pieces_}
+        for head, part in parts.items():
+            own = {} if part is None else part.to_state()
+            state |= {f"{head}{name}": value for name, value in own.items()}
+        return state
+
+    def _fields(self) -> Fields:
+        own = {n: field for n, field in super()._fields().items() if n not in FEATURES}
+        heads = (_TAGGER, _NEAR, _TITLES, _PIECES)
+        return own | {
+            "weights_": Floats("weights", finite=True),
+            "feature_names_": Strings("raw"),
+            "intercept_": Number(),
+            "threshold_": Number(),
+            "label_counts_": Integers("classes"),
+            "together_": Sparse("classes", "classes", finite=True),
+            **{f"{head}*": Parts() for head in heads},
+        }
+
+    def _restore(self, state: State) -> None:
+        classes, counts = state["classes_"], state.pop("label_counts_")
+        near, titles = take_parts(state, _NEAR), take_parts(state, _TITLES)
+        taggers = []
+        while f"{_TAGGER}{len(taggers)}.class" in state:
+            taggers.append(restore_nested(state, f"{_TAGGER}{len(taggers)}."))
+        self._refuse_other_taggers(taggers, classes)
+        stage = _FirstStage(
+            classes,
+            taggers,
+            counts,
+            state.pop("together_"),
+            Neighbours.from_state(near, len(classes)) if near else None,
+            Titles.from_state(titles, len(classes)) if titles else None,
+        )
+        if stage.neighbours is not None:
+            self._refuse_other_words(stage.neighbours, taggers[0])
+        self.taggers = [clone(one) for one in taggers]
+        self._set_stage(stage)
+        n_names, n_weights = len(state["feature_names_"]), len(state["weights_"])
+        self._restore_pieces(take_parts(state, _PIECES), n_names, n_weights)
+        super()._restore(state)
+
+    def _restore_pieces(self, state: State, n_names: int, n_weights: int) -> None:
+        stage = self._stage
+        n_scores = len(stage.taggers) + (stage.neighbours is not None) + 1
+        n_features = 3 * (n_scores + (2 if stage.titles is not None else 0)) + 1
+        self.pieces_ = Pieces.from_state(state, n_features)
+        if (n_names, n_weights) != (n_features, len(self.pieces_.means)):
+            raise ValueError(
+                f"feature_names_ and weights_ must be {n_features} and {len(self.pieces_.means)}, "
+                f"got {n_names} and {n_weights}"
+            )
+
+    @staticmethod
+    def _refuse_other_taggers(taggers: list[TextTagger], classes: np.ndarray) -> None:
+        if not taggers or not all(isinstance(one, TextTagger) for one in taggers):
+            raise ValueError(
+                f"{_TAGGER}0.class must be a TextTagger, got {[type(t).__name__ for t in taggers]}"
+            )
+        for i, tagger in enumerate(taggers):
+            if (find_positions(classes, tagger.classes_, argument="classes_") < 0).any():
+                raise ValueError(f"{_TAGGER}{i}.classes_ must be among classes_, got others")
+
+    @staticmethod
+    def _refuse_other_words(neighbours: Neighbours, tagger: TextTagger) -> None:
+        n_words = tagger.classifier_.n_features_in_
+        if neighbours.lists.lists.n_features != n_words:
+            raise ValueError(
+                f"{_NEAR}lists must have {n_words} words, "
+                f"got {neighbours.lists.lists.n_features}"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stage")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _generator(random_state: Seed) -> np.random.Generator:
+    """A generator of what `random_state` is."""
+    return np.random.default_rng(as_seed(random_state))
+
+
+def _with_named(
+    labels: EncodedLabels, names: Mapping[Hashable, str] | None
+) -> tuple[EncodedLabels, list[str] | None]:
+    """Labels with those that are only named after them, and the titles of all, if there are any."""
+    if names is None:
+        is_text = all(isinstance(label, str) for label in labels.classes.tolist())
+        return labels, labels.classes.tolist() if is_text else None
+    if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
+        raise ValueError(
+            "LabelReranker.fit.label_names must be a mapping from labels to strings, "
+            f"got {show(names)}"
+        )
+    if labels.kind is LabelKind.LABEL_LISTS:
+        labels = _extended(labels, names)
+    titles = [names.get(label, "") for label in labels.classes.tolist()]
+    return labels, titles if any(titles) else None
+
+
+def _extended(labels: EncodedLabels, names: Mapping[Hashable, str]) -> EncodedLabels:
+    """With the labels that are only named, after the others."""
+    own = set(labels.classes.tolist())
+    more = [label for label in names if label not in own]
+    if not more:
+        return labels
+    further = encode_labels([[label] for label in more], len(more)).classes
+    kinds = further.dtype.kind, labels.classes.dtype.kind
+    if (kinds[0] in "US") != (kinds[1] in "US") or (kinds[0] == "O") != (kinds[1] == "O"):
+        raise ValueError(
+            "LabelReranker.fit.label_names must have labels of the type of y "
+            f"({labels.classes.dtype}), got {show(more[0])}"
+        )
+    ends = np.full(len(further), labels.indptr[-1])
+    classes = np.concatenate([labels.classes, further])
+    return replace(labels, indptr=np.append(labels.indptr, ends), classes=classes)
+
+
+def _used(labels: EncodedLabels) -> EncodedLabels:
+    """The labels that some text carries, as lists: all that a tagger can learn."""
+    is_used = labels.counts() > 0
+    ends = np.append(0, np.cumsum(labels.counts()[is_used]))
+    return EncodedLabels(
+        indptr=ends.astype(np.int64),
+        rows=labels.rows,
+        classes=labels.classes[is_used],
+        kind=LabelKind.LABEL_LISTS,
+        n_samples=labels.n_samples,
+    )
+
+
+def _together(indicator: sp.csr_matrix, counts: np.ndarray) -> sp.csr_matrix:
+    """For labels a and b the share of the texts with a that carry b too."""
+    Y = indicator.astype(np.float64)
+    both = sp.csr_matrix(Y.T @ Y)
+    both.setdiag(0)
+    both.eliminate_zeros()
+    shares = sp.csr_matrix(sp.diags(1 / np.maximum(counts, 1)) @ both, dtype=np.float32)
+    shares.sort_indices()
+    return shares
+
+
+def _best(candidates: Candidates, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The `k` best labels of each text; where candidates are fewer, further ones follow."""
+    n_texts, n_labels = candidates.n_texts, candidates.n_labels
+    places = candidates.ranks(scores)
+    is_kept = places < k
+    ids = np.full((n_texts, k), -1, dtype=np.int64)
+    values = np.full((n_texts, k), np.inf)
+    at = candidates.texts[is_kept], places[is_kept]
+    ids[at], values[at] = candidates.labels[is_kept], scores[is_kept]
+    for text in np.flatnonzero((ids < 0).any(axis=1)):
+        own = ids[text][ids[text] >= 0]
+        rest = np.setdiff1d(np.arange(n_labels), own)
+        ids[text, len(own) :] = rest[: k - len(own)]
+        values[text, len(own) :] = values[text, : len(own)].min(initial=0.0)
+    return ids, values
