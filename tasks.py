@@ -110,7 +110,8 @@ INSTALL = {
         "suse": "run `sudo zypper install gcc-c++`",
         "alpine": "run `apk add g++`",
         "macos": "run `xcode-select --install`",
-        "windows": "install WSL (`wsl --install`) and run this again inside it",
+        "windows": "install LLVM (`winget install LLVM.LLVM`) and the Build Tools of Visual Studio, "
+        "or run this inside WSL (`wsl --install`)",
         "other": "install g++ 12 or newer, or a clang of that age",
     },
     "headers": {
@@ -175,11 +176,9 @@ def require_compiler() -> None:
 def compiler_problem() -> str | None:
     """Half a sentence on what is wrong with the C++ compiler, None if nothing is."""
     missing = "sublearn needs a C++20 compiler and this system has none"
-    if os.name == "nt":  # the core uses the vector types of g++ and clang
-        return "sublearn is built by g++ or clang, not by Visual C++"
     if platform.system() == "Darwin" and not succeeds(["xcode-select", "-p"]):
         return missing  # asking the stub /usr/bin/c++ instead would open a window
-    named = shlex.split(os.environ.get("CXX", ""))
+    named = shlex.split(environment().get("CXX", ""))
     found = [name for name in ("c++", "g++", "clang++") if shutil.which(name)]
     command = named or found[:1]
     if not command or not shutil.which(command[0]):
@@ -227,6 +226,9 @@ def environment() -> dict[str, str]:
     variables["VIRTUAL_ENV"] = str(VENV)
     variables["PATH"] = str(BIN) + os.pathsep + variables.get("PATH", "")
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    if os.name == "nt":  # Visual C++ lacks the vector types that the core uses
+        variables.setdefault("CXX", "clang++")
+        variables.setdefault("CMAKE_GENERATOR", "Ninja")
     return variables
 
 
@@ -309,17 +311,17 @@ def prepare(*extras: str, as_wheel: bool = False) -> None:
     write_stamp(sources=None)  # a half-done installation must not pass for a finished one
     say("installing sublearn into .venv (the first time compiles for a minute or two)")
     pip_install(build_requirements())
-    others = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")
-    fetching = start_pip(["--no-compile", *requirements(wanted)], others)  # while we compile
-    try:
-        built = build_wheel() if as_wheel else plain_wheel()
-    finally:
-        code = wait(fetching)
-    others.seek(0)
+    with tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace") as output:
+        fetching = start_pip(["--no-compile", *requirements(wanted)], output)  # while we compile
+        try:
+            built = build_wheel() if as_wheel else plain_wheel()
+        finally:
+            code = wait(fetching)
+        output.seek(0)
+        told = output.read()
     if code != 0:
-        output = others.read()
-        say(output.rstrip())
-        raise TaskError(pip_problem(output))
+        say(told.rstrip())
+        raise TaskError(pip_problem(told))
     # pip would keep an installed wheel of the same version.
     pip_install(["--no-deps", "--force-reinstall", str(built)])
     write_stamp(sources=sources, extras=wanted)

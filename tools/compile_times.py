@@ -3,7 +3,7 @@
 python3 tools/compile_times.py                       the extension module
 python3 tools/compile_times.py --write before.json   the same, kept for a later comparison
 python3 tools/compile_times.py --compare before.json after a change: both, file by file
-python3 tools/compile_times.py --cpp-tests           the C++ tests and fuzz harnesses, with sanitizers
+python3 tools/compile_times.py --cpp-tests           C++ tests and harnesses, with sanitizers
 
 Builds from nothing in a temporary folder, without a compiler cache. The figures are CPU seconds
 (user and system, children included), since the wall clock depends on what else the machine does.
@@ -43,10 +43,14 @@ def unit_of(command: list[str]) -> str:
     source = Path(command[command.index("-c") + 1]).resolve()
     if source.is_relative_to(ROOT):
         return source.relative_to(ROOT).as_posix()
-    return source.name if "Unity" in str(source) or "pch" in source.name else f"nanobind/{source.name}"
+    return (
+        source.name if "Unity" in str(source) or "pch" in source.name else f"nanobind/{source.name}"
+    )
 
 
-def build(folder: Path, cpp_tests: bool, jobs: int) -> tuple[dict[str, list[float]], dict[str, int]]:
+def build(
+    folder: Path, cpp_tests: bool, jobs: int
+) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Configure and build in `folder`: cost of each unit, bytes of each product."""
     log = folder / "times.jsonl"
     launcher = f"{sys.executable};{Path(__file__).resolve()};--measure"
@@ -97,11 +101,17 @@ def test_options() -> list[str]:
 
 def table(times: dict[str, list[float]], before: dict[str, list[float]]) -> list[str]:
     """Rows from the dearest unit to the cheapest, and their sum."""
-    names = sorted(times.keys() | before, key=lambda name: -max(cost(times, name), cost(before, name)))
+    names = sorted(
+        times.keys() | before, key=lambda name: -max(cost(times, name), cost(before, name))
+    )
     total = {"all": [sum(row[0] for row in times.values()), max(row[1] for row in times.values())]}
     old = {"all": [sum(row[0] for row in before.values()), 0]} if before else {}
     rows = [(name, times, before) for name in names] + [("all", total, old)]
-    lines = [f"{'before':>8}  {'CPU s':>7}  {'MB':>5}  unit" if before else f"{'CPU s':>7}  {'MB':>5}  unit"]
+    lines = [
+        f"{'before':>8}  {'CPU s':>7}  {'MB':>5}  unit"
+        if before
+        else f"{'CPU s':>7}  {'MB':>5}  unit"
+    ]
     for name, now, then in rows:
         first = f"{cost(then, name):8.1f}  " if before else ""
         lines.append(f"{first}{cost(now, name):7.1f}  {now.get(name, [0, 0])[1]:5d}  {name}")

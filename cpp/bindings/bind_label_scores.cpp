@@ -211,13 +211,16 @@ std::unique_ptr<LinearModel<T>> with_values(Stored stored) {
   if (is_of<T>(stored.values) && !stored.scales) {
     return std::make_unique<StoredModel<T, Id, T>>(std::move(stored), offsets);
   }
-  if (is_of<std::int8_t>(stored.values) && stored.scales) {
-    return std::make_unique<StoredModel<T, Id, std::int8_t>>(std::move(stored), offsets);
+  if constexpr (sizeof(Id) < sizeof(std::int64_t)) {  // integers come with labels of few bytes
+    if (is_of<std::int8_t>(stored.values) && stored.scales) {
+      return std::make_unique<StoredModel<T, Id, std::int8_t>>(std::move(stored), offsets);
+    }
+    if (is_of<std::int16_t>(stored.values) && stored.scales) {
+      return std::make_unique<StoredModel<T, Id, std::int16_t>>(std::move(stored), offsets);
+    }
   }
-  if (is_of<std::int16_t>(stored.values) && stored.scales) {
-    return std::make_unique<StoredModel<T, Id, std::int16_t>>(std::move(stored), offsets);
-  }
-  refuse("weights.values", "be of the type of the bias, or int8 or int16 with scales",
+  refuse("weights.values",
+         "be of the type of the bias, or int8 or int16 with scales and labels of 16 or 32 bits",
          "another type");
 }
 
@@ -296,8 +299,8 @@ void bind_scoring(nb::class_<LinearModel<T>>& c) {
         "The k best labels of each row and their scores, best first.");
   c.def("scores", &scores_of<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert(), "n_threads"_a = 1, "The score of each label for each row.");
-  c.def("above", &above<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "values"_a.noconvert(), "threshold"_a, "n_threads"_a = 1,
+  c.def("above", &above<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
+        "threshold"_a, "n_threads"_a = 1,
         "The labels of each row that score above a threshold: (indptr, labels).");
 }
 

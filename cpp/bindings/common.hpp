@@ -1,5 +1,5 @@
-// What nearly every binding includes; CMake compiles it once for all of them. A binding includes what
-// it uses as well, so that it compiles without this.
+// What nearly every binding includes; CMake compiles it once for all of them. A binding includes
+// what it uses as well, so that it compiles without this.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -30,3 +30,10 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "arrays.hpp"
+#include "sublearn/core/monitor.hpp"
+#include "sublearn/core/parallel_for.hpp"
+#include "sublearn/core/rng.hpp"
+#include "sublearn/core/status.hpp"
+#include "sublearn/core/top_k.hpp"

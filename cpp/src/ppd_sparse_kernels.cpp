@@ -197,7 +197,8 @@ SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> act
       __builtin_prefetch(&state.alpha[slot]);
       __builtin_prefetch(&state.curvature[slot]);
     }
-    if (s + kNear < order.size()) __builtin_prefetch(X.indptr.address(at(active[order[s + kNear]].row)));
+    if (s + kNear < order.size())
+      __builtin_prefetch(X.indptr.address(at(active[order[s + kNear]].row)));
     if (s + kNext < order.size()) {
       const auto row = X.row(active[order[s + kNext]].row);
       __builtin_prefetch(row.values.data());
