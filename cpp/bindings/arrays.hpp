@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -132,6 +133,80 @@ View<T, I> compressed_view(const Arrays<I, I, T>& matrix, offset_t n_minor) {
   const auto& [indptr, indices, values] = matrix;
   return compressed_view<View, T, I>(indptr, indices, values, n_minor);
 }
+
+template <class T>
+bool is_of(const AnyVector& v) {
+  return v.dtype() == nb::dtype<T>();
+}
+
+template <class T>
+std::span<const T> span_of(const AnyVector& v) {
+  return {static_cast<const T*>(v.data()), v.size()};
+}
+
+/// Calls body(indptr, indices) with the two index arrays of a SciPy matrix as spans of their type,
+/// int32 or int64. Other arrays are a TypeError, as if no function took them.
+template <class Body>
+decltype(auto) with_indices(const AnyVector& indptr, const AnyVector& indices, Body&& body) {
+  if (is_of<std::int32_t>(indptr) && is_of<std::int32_t>(indices)) {
+    return body(span_of<std::int32_t>(indptr), span_of<std::int32_t>(indices));
+  }
+  if (is_of<std::int64_t>(indptr) && is_of<std::int64_t>(indices)) {
+    return body(span_of<std::int64_t>(indptr), span_of<std::int64_t>(indices));
+  }
+  throw nb::next_overload();
+}
+
+/// (indptr, indices, values) of a CSR matrix of either index type.
+template <class T>
+using CsrTuple = std::tuple<AnyVector, AnyVector, Vector<T>>;
+
+/// A SciPy CSR matrix of either index type, checked and kept. The core knows ids of 32 bits alone,
+/// which halves what is compiled: ids of 64 bits are copied, once they are known to fit.
+template <class T>
+class CsrArrays {
+ public:
+  CsrArrays(AnyVector indptr, AnyVector indices, Vector<T> values, offset_t n_cols)
+      : indptr_(std::move(indptr)), indices_(std::move(indices)), values_(std::move(values)) {
+    with_indices(indptr_, indices_, [&](auto offsets, auto ids) { look_at(offsets, ids, n_cols); });
+  }
+  CsrArrays(const CsrArrays&) = delete;
+  CsrArrays& operator=(const CsrArrays&) = delete;
+
+  const CsrView<T, index_t>& view() const { return view_; }
+
+ private:
+  template <class I>
+  void look_at(std::span<const I> offsets, std::span<const I> ids, offset_t n_cols) {
+    if (ids.size() != values_.size()) {
+      throw std::invalid_argument("indices and values must have the same length");
+    }
+    view_.n_major = static_cast<offset_t>(offsets.size()) - 1;
+    view_.n_minor = n_cols;
+    check_compressed(offsets, ids, view_.n_major, n_cols, "indptr", "indices");
+    view_.indptr = offsets.data();
+    view_.values = values_.data();
+    view_.indices = narrow(ids, n_cols);
+  }
+
+  const index_t* narrow(std::span<const index_t> ids, offset_t) { return ids.data(); }
+
+  const index_t* narrow(std::span<const std::int64_t> ids, offset_t n_cols) {
+    constexpr offset_t kMost = std::numeric_limits<index_t>::max();
+    if (n_cols > kMost) {
+      throw std::invalid_argument("a matrix must have at most " + std::to_string(kMost) +
+                                  " columns, got " + std::to_string(n_cols));
+    }
+    narrow_.assign(ids.begin(), ids.end());
+    return narrow_.data();
+  }
+
+  AnyVector indptr_;
+  AnyVector indices_;
+  Vector<T> values_;
+  std::vector<index_t> narrow_;
+  CsrView<T, index_t> view_;
+};
 
 /// Refuses offsets that do not cut a list of `n` entries into parts.
 inline void check_offsets(const std::string& name, std::span<const offset_t> offsets,

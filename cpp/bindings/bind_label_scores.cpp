@@ -18,16 +18,6 @@
 
 namespace sublearn::bindings {
 
-template <class T>
-bool is_of(const AnyVector& v) {
-  return v.dtype() == nb::dtype<T>();
-}
-
-template <class T>
-std::span<const T> span_of(const AnyVector& v) {
-  return {static_cast<const T*>(v.data()), v.size()};
-}
-
 /// The arrays of a model, of any type; NumPy keeps owning them.
 struct Stored {
   AnyVector offsets;
@@ -46,6 +36,70 @@ template <class T>
          "a larger number");
 }
 
+/// The rows of a CSR matrix in the types of the model, whatever its own are: where they differ, a
+/// row is copied as it is asked for.
+template <class T>
+class AnyRows {
+ public:
+  using Row = SparseVector<T, index_t>;
+  struct Copy {
+    std::vector<index_t> ids;
+    std::vector<T> values;
+  };
+
+  AnyRows(const AnyVector& indptr, const AnyVector& indices, const AnyVector& values,
+          offset_t n_cols)
+      : n_rows_(static_cast<offset_t>(indptr.size()) - 1),
+        indices_(indices.data()),
+        values_(values.data()) {
+    if (indices.size() != values.size()) {
+      throw std::invalid_argument("indices and values must have the same length");
+    }
+    with_indices(indptr, indices, [&](auto offsets, auto ids) {
+      using I = std::remove_const_t<typename decltype(ids)::element_type>;
+      check_compressed(offsets, ids, n_rows_, n_cols, "indptr", "indices");
+      indptr_ = offsets.data();
+      read_ = reader_of<I>(values);
+    });
+  }
+
+  offset_t n_rows() const { return n_rows_; }
+  Row row(offset_t i, Copy& copy) const { return read_(*this, i, copy); }
+
+ private:
+  using Read = Row (*)(const AnyRows&, offset_t, Copy&);
+
+  template <class I>
+  static Read reader_of(const AnyVector& values) {
+    if (is_of<float>(values)) return &read<float, I>;
+    if (is_of<double>(values)) return &read<double, I>;
+    throw nb::next_overload();
+  }
+
+  template <class XT, class I>
+  static Row read(const AnyRows& X, offset_t i, Copy& copy) {
+    const auto begin = at(X.indptr_[at(i)]), size = at(X.indptr_[at(i + 1)]) - begin;
+    const I* const ids = static_cast<const I*>(X.indices_) + begin;
+    const XT* const values = static_cast<const XT*>(X.values_) + begin;
+    if constexpr (std::is_same_v<XT, T> && std::is_same_v<I, index_t>) {
+      return {{ids, size}, {values, size}};
+    } else {
+      copy.ids.assign(ids, ids + size);
+      copy.values.resize(size);
+      std::transform(values, values + size, copy.values.begin(),
+                     [](XT value) { return static_cast<T>(value); });
+      if (!all_moderate<T>(copy.values)) refuse_large<T>();
+      return {copy.ids, copy.values};
+    }
+  }
+
+  offset_t n_rows_;
+  OffsetPointer indptr_;
+  const void* indices_;
+  const void* values_;
+  Read read_ = nullptr;
+};
+
 /// A model whose storage is known to its subclass only. Scorers are kept for the next call, so that
 /// a call allocates nothing that is as large as the number of labels.
 template <class T>
@@ -60,18 +114,16 @@ class LinearModel {
   std::uint64_t work() const { return work_.load(); }
 
   /// Calls body(i, row, scorer) for each row of X, in chunks on n_threads threads.
-  template <class XT, class I, class Body>
-  void for_each_row(const CsrView<XT, I>& X, int n_threads, Body&& body) const {
+  template <class Body>
+  void for_each_row(const AnyRows<T>& X, int n_threads, Body&& body) const {
     constexpr offset_t kChunk = 64;
     const offset_t n_chunks = (X.n_rows() + kChunk - 1) / kChunk;
     Borrowed scorers(*this, effective_threads(n_chunks, n_threads));
     parallel_for(n_chunks, n_threads, [&](offset_t chunk, int thread) {
       auto& scorer = *scorers.list[at(thread)];
-      Row converted;
+      typename AnyRows<T>::Copy copy;
       const offset_t end = std::min((chunk + 1) * kChunk, X.n_rows());
-      for (offset_t i = chunk * kChunk; i < end; ++i) {
-        body(i, converted.view(X.row(i)), scorer);
-      }
+      for (offset_t i = chunk * kChunk; i < end; ++i) body(i, X.row(i, copy), scorer);
     });
   }
 
@@ -82,26 +134,6 @@ class LinearModel {
   const RankedBias<T>& ranked() const { return ranked_; }
 
  private:
-  /// A row in the types of the model; a copy only where X has others.
-  struct Row {
-    std::vector<index_t> ids;
-    std::vector<T> values;
-
-    const SparseVector<T, index_t>& view(const SparseVector<T, index_t>& row) { return row; }
-
-    template <class XT, class I>
-    SparseVector<T, index_t> view(const SparseVector<XT, I>& row) {
-      ids.resize(row.size());
-      values.resize(row.size());
-      for (std::size_t p = 0; p < row.size(); ++p) {
-        ids[p] = static_cast<index_t>(row.ids[p]);
-        values[p] = static_cast<T>(row.values[p]);
-      }
-      if (!all_moderate<T>(values)) refuse_large<T>();
-      return {ids, values};
-    }
-  };
-
   struct Borrowed {
     Borrowed(const LinearModel& owner, int n) : model(owner) {
       {
@@ -179,13 +211,16 @@ std::unique_ptr<LinearModel<T>> with_values(Stored stored) {
   if (is_of<T>(stored.values) && !stored.scales) {
     return std::make_unique<StoredModel<T, Id, T>>(std::move(stored), offsets);
   }
-  if (is_of<std::int8_t>(stored.values) && stored.scales) {
-    return std::make_unique<StoredModel<T, Id, std::int8_t>>(std::move(stored), offsets);
+  if constexpr (sizeof(Id) < sizeof(std::int64_t)) {  // integers come with labels of few bytes
+    if (is_of<std::int8_t>(stored.values) && stored.scales) {
+      return std::make_unique<StoredModel<T, Id, std::int8_t>>(std::move(stored), offsets);
+    }
+    if (is_of<std::int16_t>(stored.values) && stored.scales) {
+      return std::make_unique<StoredModel<T, Id, std::int16_t>>(std::move(stored), offsets);
+    }
   }
-  if (is_of<std::int16_t>(stored.values) && stored.scales) {
-    return std::make_unique<StoredModel<T, Id, std::int16_t>>(std::move(stored), offsets);
-  }
-  refuse("weights.values", "be of the type of the bias, or int8 or int16 with scales",
+  refuse("weights.values",
+         "be of the type of the bias, or int8 or int16 with scales and labels of 16 or 32 bits",
          "another type");
 }
 
@@ -197,10 +232,10 @@ std::unique_ptr<LinearModel<T>> make_model(Stored stored) {
   refuse("weights.labels", "be of type uint16, int32 or int64", "another type");
 }
 
-template <class T, class XT, class I>
-nb::tuple best_of(const LinearModel<T>& model, const Vector<I>& indptr, const Vector<I>& indices,
-                  const Vector<XT>& values, std::size_t k, double effort, int n_threads) {
-  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+template <class T>
+nb::tuple best_of(const LinearModel<T>& model, const AnyVector& indptr, const AnyVector& indices,
+                  const AnyVector& values, std::size_t k, double effort, int n_threads) {
+  const AnyRows<T> X(indptr, indices, values, model.n_features());
   if (k == 0 || k > model.n_labels()) {
     throw std::invalid_argument("k must be between 1 and the number of labels");
   }
@@ -221,10 +256,10 @@ nb::tuple best_of(const LinearModel<T>& model, const Vector<I>& indptr, const Ve
                         to_numpy(std::move(scores), n_rows, k));
 }
 
-template <class T, class XT, class I>
-NumpyMatrix<T> scores_of(const LinearModel<T>& model, const Vector<I>& indptr,
-                         const Vector<I>& indices, const Vector<XT>& values, int n_threads) {
-  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+template <class T>
+NumpyMatrix<T> scores_of(const LinearModel<T>& model, const AnyVector& indptr,
+                         const AnyVector& indices, const AnyVector& values, int n_threads) {
+  const AnyRows<T> X(indptr, indices, values, model.n_features());
   const auto n_rows = static_cast<std::size_t>(X.n_rows());
   std::vector<T> out(n_rows * model.n_labels());
   {
@@ -237,10 +272,10 @@ NumpyMatrix<T> scores_of(const LinearModel<T>& model, const Vector<I>& indptr,
   return to_numpy(std::move(out), n_rows, model.n_labels());
 }
 
-template <class T, class XT, class I>
-nb::tuple above(const LinearModel<T>& model, const Vector<I>& indptr, const Vector<I>& indices,
-                const Vector<XT>& values, T threshold, int n_threads) {
-  const auto X = compressed_view<CsrView, XT, I>(indptr, indices, values, model.n_features());
+template <class T>
+nb::tuple above(const LinearModel<T>& model, const AnyVector& indptr, const AnyVector& indices,
+                const AnyVector& values, T threshold, int n_threads) {
+  const AnyRows<T> X(indptr, indices, values, model.n_features());
   std::vector<std::vector<index_t>> found(static_cast<std::size_t>(X.n_rows()));
   std::vector<offset_t> out_indptr(1, 0);
   std::vector<index_t> labels;
@@ -257,15 +292,15 @@ nb::tuple above(const LinearModel<T>& model, const Vector<I>& indptr, const Vect
   return nb::make_tuple(to_numpy(std::move(out_indptr)), to_numpy(std::move(labels)));
 }
 
-template <class T, class XT, class I>
+template <class T>
 void bind_scoring(nb::class_<LinearModel<T>>& c) {
-  c.def("top_k", &best_of<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+  c.def("top_k", &best_of<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert(), "k"_a, "effort"_a = 1.0, "n_threads"_a = 1,
         "The k best labels of each row and their scores, best first.");
-  c.def("scores", &scores_of<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+  c.def("scores", &scores_of<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert(), "n_threads"_a = 1, "The score of each label for each row.");
-  c.def("above", &above<T, XT, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "values"_a.noconvert(), "threshold"_a, "n_threads"_a = 1,
+  c.def("above", &above<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
+        "threshold"_a, "n_threads"_a = 1,
         "The labels of each row that score above a threshold: (indptr, labels).");
 }
 
@@ -273,11 +308,7 @@ template <class T>
 void bind_linear_model(nb::module_& m, const char* name) {
   using Model = LinearModel<T>;
   nb::class_<Model> c(m, name, "Weights by feature and a bias, ready to score rows.");
-  bind_scoring<T, T, std::int32_t>(c);
-  bind_scoring<T, T, std::int64_t>(c);
-  using Other = std::conditional_t<std::is_same_v<T, float>, double, float>;
-  bind_scoring<T, Other, std::int32_t>(c);
-  bind_scoring<T, Other, std::int64_t>(c);
+  bind_scoring<T>(c);
   c.def_prop_ro("work", &Model::work, "Weights and scores that top_k has read so far.");
   m.def(
       "linear_model",

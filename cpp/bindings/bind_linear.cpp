@@ -52,7 +52,7 @@ void bind_sparse_data(nb::module_& m, const char* name) {
          Vector<double> offsets, const std::string& loss, double parameter, bool has_intercept) {
         const auto view = compressed_view<CscView, T, index_t>(X, n_rows);
         return std::make_shared<LinearData<Columns>>(
-            Columns(view), ColumnRows{view.indptr, view.indices, n_rows}, nb::cast(X),
+            Columns(view), ColumnRows{std::get<0>(X).data(), view.indices, n_rows}, nb::cast(X),
             RowArrays{y, weights, offsets}, loss_by_name(loss, parameter), has_intercept);
       },
       "X"_a.noconvert(), "n_rows"_a, "y"_a.noconvert(), "weights"_a.noconvert(),

@@ -24,9 +24,9 @@ nb::dict as_dict(const PairwisePass& pass) {
   return out;
 }
 
-template <class T, class I>
+template <class T>
 void bind_learner(nb::module_& m, const char* name) {
-  using Learner = PairwiseMultilabel<T, I>;
+  using Learner = PairwiseMultilabel<T, index_t>;
   nb::class_<Learner>(m, name, "A fit of labels and pairs of labels that goes on pass by pass.")
       .def(
           "run_pass",
@@ -64,7 +64,7 @@ void bind_learner(nb::module_& m, const char* name) {
           "CSR arrays of the symmetric weights of pairs.");
   m.def(
       "pairwise_learner",
-      [](const CheckedRows<T, I>& rows, const PairwiseSettings& settings) {
+      [](const CheckedRows<T>& rows, const PairwiseSettings& settings) {
         return std::make_unique<Learner>(rows.data(), static_cast<index_t>(rows.n_labels()),
                                          settings);
       },
@@ -126,10 +126,8 @@ void bind_pairwise_multilabel(nb::module_& m) {
       .def_rw("has_pairs", &PairwiseSettings::has_pairs)
       .def_rw("seed", &PairwiseSettings::seed)
       .def_rw("n_threads", &PairwiseSettings::n_threads);
-  bind_learner<float, std::int32_t>(m, "PairwiseLearnerFloat32");
-  bind_learner<float, std::int64_t>(m, "PairwiseLearnerFloat32Long");
-  bind_learner<double, std::int32_t>(m, "PairwiseLearnerFloat64");
-  bind_learner<double, std::int64_t>(m, "PairwiseLearnerFloat64Long");
+  bind_learner<float>(m, "PairwiseLearnerFloat32");
+  bind_learner<double>(m, "PairwiseLearnerFloat64");
   m.def("best_label_sets", &best_label_sets, "scores"_a.noconvert(), "indptr"_a.noconvert(),
         "indices"_a.noconvert(), "values"_a.noconvert(), "most_nodes"_a, "n_threads"_a,
         "For each row of scores the best set of labels: (indptr, labels, scores, bounds).");

@@ -18,9 +18,9 @@ nb::dict passes_by_column(const std::vector<PDPass>& passes) {
                     &Pass::is_evaluated, "is_refit", &Pass::is_refit);
 }
 
-template <class T, class I>
-void check_fit_together(const CheckedRows<T, I>& train, const Vector<double>& caps,
-                        const CheckedRows<T, I>& held_out) {
+template <class T>
+void check_fit_together(const CheckedRows<T>& train, const Vector<double>& caps,
+                        const CheckedRows<T>& held_out) {
   if (static_cast<offset_t>(caps.size()) != train.data().X.n_rows()) {
     throw std::invalid_argument("caps must have one number per row");
   }
@@ -30,13 +30,13 @@ void check_fit_together(const CheckedRows<T, I>& train, const Vector<double>& ca
   }
 }
 
-template <class T, class I>
+template <class T>
 void bind_rows(nb::module_& m, const char* name) {
-  using Rows = CheckedRows<T, I>;
+  using Rows = CheckedRows<T>;
   nb::class_<Rows>(m, name, "A sparse matrix and the labels of its rows, ready for a solver.");
   m.def(
       "labelled_rows",
-      [](Vector<I> indptr, Vector<I> indices, Vector<T> values, offset_t n_features,
+      [](AnyVector indptr, AnyVector indices, Vector<T> values, offset_t n_features,
          Vector<offset_t> label_indptr, Vector<index_t> rows) {
         return std::make_unique<Rows>(indptr, indices, values, n_features, label_indptr, rows);
       },
@@ -114,10 +114,8 @@ void bind_pd_sparse(nb::module_& m) {
       .def_rw("is_refit_closed", &PDSettings::is_refit_closed)
       .def_rw("seed", &PDSettings::seed)
       .def_rw("n_threads", &PDSettings::n_threads);
-  bind_rows<float, std::int32_t>(m, "LabelledRowsFloat32");
-  bind_rows<float, std::int64_t>(m, "LabelledRowsFloat32Long");
-  bind_rows<double, std::int32_t>(m, "LabelledRowsFloat64");
-  bind_rows<double, std::int64_t>(m, "LabelledRowsFloat64Long");
+  bind_rows<float>(m, "LabelledRowsFloat32");
+  bind_rows<double>(m, "LabelledRowsFloat64");
 }
 
 }  // namespace sublearn::bindings

@@ -62,19 +62,19 @@ std::span<const T> loss_weights(const std::optional<Vector<T>>& weights, std::si
 
 /// Data, labels and weights of a fit. NumPy keeps owning the arrays; those of the inverted lists
 /// are made here.
-template <class T, class I>
+template <class T>
 class PPDProblem {
  public:
   /// `lists` are the columns of X as they were made before, or they are made here.
-  PPDProblem(Arrays<I, I, T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
+  PPDProblem(CsrTuple<T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
              std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight,
              std::optional<Arrays<offset_t, index_t, T>> lists)
-      : X_(std::move(X)),
+      : X_(std::get<0>(X), std::get<1>(X), std::get<2>(X), n_features),
         labels_(std::move(labels)),
         row_weight_(std::move(row_weight)),
         positive_weight_(std::move(positive_weight)),
         lists_(std::move(lists)),
-        data_(make_data(compressed_view<CsrView, T, I>(X_, n_features), lists_)) {
+        data_(make_data(X_.view(), lists_)) {
     const auto& [indptr, rows] = labels_;
     task_.labels = label_rows(indptr, rows, data_.rows.n_rows());
     task_.row_weight =
@@ -119,6 +119,7 @@ class PPDProblem {
   }
 
  private:
+  using Data = PPDData<T, index_t>;
   using Lists = Arrays<offset_t, index_t, T>;
   using ByLabel = Arrays<offset_t, index_t, T, T>;
 
@@ -136,15 +137,15 @@ class PPDProblem {
     return {as_span(indptr), as_span(features), as_span(values), as_span(bias)};
   }
 
-  static PPDData<T, I> make_data(const CsrView<T, I>& X, const std::optional<Lists>& lists) {
-    if (!lists) return PPDData<T, I>(X);
+  static Data make_data(const CsrView<T, index_t>& X, const std::optional<Lists>& lists) {
+    if (!lists) return Data(X);
     const auto& [indptr, rows, values] = *lists;
     check_lists(X, indptr, rows, values);
-    return PPDData<T, I>(X, as_span(indptr), as_span(rows), as_span(values));
+    return Data(X, as_span(indptr), as_span(rows), as_span(values));
   }
 
   /// Lists come from files: no kernel may read outside of the rows.
-  static void check_lists(const CsrView<T, I>& X, const Vector<offset_t>& indptr,
+  static void check_lists(const CsrView<T, index_t>& X, const Vector<offset_t>& indptr,
                           const Vector<index_t>& rows, const Vector<T>& values) {
     const auto n_entries = static_cast<std::size_t>(X.nnz());
     if (rows.size() != n_entries || values.size() != n_entries) {
@@ -155,20 +156,20 @@ class PPDProblem {
     check_offsets("list_indptr", as_span(indptr), n_entries);
   }
 
-  Arrays<I, I, T> X_;
+  CsrArrays<T> X_;
   Arrays<offset_t, index_t> labels_;
   std::optional<Vector<T>> row_weight_;
   std::optional<Vector<T>> positive_weight_;
   std::optional<Lists> lists_;
-  PPDData<T, I> data_;
+  Data data_;
   PPDTask<T> task_;
   ByLabel start_;
   ByLabel held_;
 };
 
-template <class T, class I>
+template <class T>
 void bind_problem(nb::module_& m, const char* name) {
-  using Problem = PPDProblem<T, I>;
+  using Problem = PPDProblem<T>;
   nb::class_<Problem>(m, name, "Data, labels and weights of a PPD-Sparse fit.")
       .def("start_from", &Problem::start_from, "indptr"_a.noconvert(), "features"_a.noconvert(),
            "values"_a.noconvert(), "bias"_a.noconvert(),
@@ -181,7 +182,7 @@ void bind_problem(nb::module_& m, const char* name) {
            "Solve the labels named; ((indptr, features, values) by label, bias, report columns).");
   m.def(
       "ppd_problem",
-      [](Arrays<I, I, T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
+      [](CsrTuple<T> X, offset_t n_features, Arrays<offset_t, index_t> labels,
          std::optional<Vector<T>> row_weight, std::optional<Vector<T>> positive_weight,
          std::optional<Arrays<offset_t, index_t, T>> lists) {
         return std::make_unique<Problem>(std::move(X), n_features, std::move(labels),
@@ -283,10 +284,8 @@ void bind_ppd_sparse(nb::module_& m) {
       .def_rw("n_between", &PPDSettings::n_between)
       .def_rw("seed", &PPDSettings::seed)
       .def_rw("n_threads", &PPDSettings::n_threads);
-  bind_problem<float, std::int32_t>(m, "PPDProblemFloat32");
-  bind_problem<float, std::int64_t>(m, "PPDProblemFloat32Long");
-  bind_problem<double, std::int32_t>(m, "PPDProblemFloat64");
-  bind_problem<double, std::int64_t>(m, "PPDProblemFloat64Long");
+  bind_problem<float>(m, "PPDProblemFloat32");
+  bind_problem<double>(m, "PPDProblemFloat64");
   bind_lists_by_feature<float>(m);
   bind_lists_by_feature<double>(m);
 }

@@ -197,7 +197,8 @@ SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> act
       __builtin_prefetch(&state.alpha[slot]);
       __builtin_prefetch(&state.curvature[slot]);
     }
-    if (s + kNear < order.size()) __builtin_prefetch(&X.indptr[active[order[s + kNear]].row]);
+    if (s + kNear < order.size())
+      __builtin_prefetch(X.indptr.address(at(active[order[s + kNear]].row)));
     if (s + kNext < order.size()) {
       const auto row = X.row(active[order[s + kNext]].row);
       __builtin_prefetch(row.values.data());
@@ -418,15 +419,10 @@ SUBLEARN_INLINE void drop(std::span<ActiveRow> active, const Pack<T>* alpha, con
                                                       index_t begin, std::span<Pack<T>> scores) { \
     return multiply_rows<T, I>(X, place, table, begin, scores);                                   \
   }
-SUBLEARN_DEFINE_ROWS(float, std::int32_t)
-SUBLEARN_DEFINE_ROWS(float, std::int64_t)
-SUBLEARN_DEFINE_ROWS(double, std::int32_t)
-SUBLEARN_DEFINE_ROWS(double, std::int64_t)
-
-SUBLEARN_DEFINE_SWEEP(float, std::int32_t)
-SUBLEARN_DEFINE_SWEEP(float, std::int64_t)
-SUBLEARN_DEFINE_SWEEP(double, std::int32_t)
-SUBLEARN_DEFINE_SWEEP(double, std::int64_t)
+SUBLEARN_DEFINE_ROWS(float, index_t)
+SUBLEARN_DEFINE_ROWS(double, index_t)
+SUBLEARN_DEFINE_SWEEP(float, index_t)
+SUBLEARN_DEFINE_SWEEP(double, index_t)
 
 #define SUBLEARN_DEFINE_SEARCH(T)                                                                \
   template <>                                                                                    \

@@ -11,11 +11,11 @@
 
 namespace sublearn::testing {
 
-/// A CSR matrix that owns its arrays. About one row in eight is empty.
-template <class T, class I>
+/// A CSR matrix that owns its arrays, with offsets of type P. About one row in eight is empty.
+template <class T, class P>
 struct RandomMatrix {
-  std::vector<I> indptr{0};
-  std::vector<I> indices;
+  std::vector<P> indptr{0};
+  std::vector<index_t> indices;
   std::vector<T> values;
   offset_t n_cols = 0;
 
@@ -24,15 +24,15 @@ struct RandomMatrix {
       const bool is_empty = rng.uniform() < 0.125;
       for (offset_t j = 0; j < n_columns && !is_empty; ++j) {
         if (rng.uniform() >= density) continue;
-        indices.push_back(static_cast<I>(j));
+        indices.push_back(static_cast<index_t>(j));
         values.push_back(static_cast<T>(2 * rng.uniform() - 1));
       }
-      indptr.push_back(static_cast<I>(indices.size()));
+      indptr.push_back(static_cast<P>(indices.size()));
     }
   }
 
-  CsrView<T, I> view() const {
-    CsrView<T, I> view;
+  CsrView<T, index_t> view() const {
+    CsrView<T, index_t> view;
     view.indptr = indptr.data();
     view.indices = indices.data();
     view.values = values.data();
@@ -47,7 +47,7 @@ struct RandomMatrix {
     const auto row = view().row(i);
     double sum = 0;
     for (std::size_t p = 0; p < row.size(); ++p) {
-      sum += static_cast<double>(row.values[p]) * w(static_cast<index_t>(row.ids[p]));
+      sum += static_cast<double>(row.values[p]) * w(row.ids[p]);
     }
     return sum;
   }

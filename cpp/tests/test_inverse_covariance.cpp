@@ -132,7 +132,7 @@ TEST(pair_model_slopes_are_those_of_the_newton_model) {
   CholeskyPoint point(n);
   CHECK(point.factor(X));
   point.invert(W);
-  PairStep step;
+  EntryStep step;
   step.choose(S, weights, X, W, n);
   PairModel model(W, step, n);
   std::vector<double> D(static_cast<std::size_t>(n * n), 0.0);

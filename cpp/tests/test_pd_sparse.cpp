@@ -32,10 +32,11 @@ struct Problem {
   std::vector<double> caps = std::vector<double>(kRows, 1.0);
 
   PDSolution<T> solve(const PDSettings& settings, bool has_held_out, Monitor& monitor) const {
-    const LabelledRows<T, I> train{X.view(), RowLabels(labels.view(), kRows)};
-    const LabelledRows<T, I> held_out =
-        has_held_out ? LabelledRows<T, I>{X_held_out.view(), RowLabels(labels_held_out.view(), 40)}
-                     : LabelledRows<T, I>{X_none.view(), RowLabels(labels_none.view(), 0)};
+    const LabelledRows<T, index_t> train{X.view(), RowLabels(labels.view(), kRows)};
+    const LabelledRows<T, index_t> held_out =
+        has_held_out
+            ? LabelledRows<T, index_t>{X_held_out.view(), RowLabels(labels_held_out.view(), 40)}
+            : LabelledRows<T, index_t>{X_none.view(), RowLabels(labels_none.view(), 0)};
     return solve_pd_sparse(train, caps, held_out, kLabels, settings, monitor);
   }
 };

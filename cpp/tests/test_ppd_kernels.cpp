@@ -163,7 +163,7 @@ void check_sweep_descends() {
     for (int s = 0; s < 4; ++s) {
       std::vector<double> before;
       for (int l = 0; l < kLanes<T>; ++l) before.push_back(block.dual(l));
-      sweep<T, I>(block.matrix.view(), block.active, block.order, block.state);
+      sweep<T, index_t>(block.matrix.view(), block.active, block.order, block.state);
       for (int l = 0; l < kLanes<T>; ++l) {
         CHECK(block.dual(l) <= before[static_cast<std::size_t>(l)] + tolerance<T>());
         CHECK_NEAR(block.drift(l), 0.0, tolerance<T>());
@@ -190,13 +190,13 @@ void check_lanes_do_not_mix() {
   for (auto& a : together.active) a.member = a.awake = kAllLanes<T>;
   const Block<T, I> start = together;
   for (int s = 0; s < 3; ++s) {
-    sweep<T, I>(together.matrix.view(), together.active, together.order, together.state);
+    sweep<T, index_t>(together.matrix.view(), together.active, together.order, together.state);
   }
   for (int l = 0; l < kLanes<T>; ++l) {
     Block<T, I> alone = start;
     for (int s = 0; s < 3; ++s) {
       for (auto& a : alone.active) a.member = a.awake = lane_bit(l);
-      sweep<T, I>(alone.matrix.view(), alone.active, alone.order, alone.state);
+      sweep<T, index_t>(alone.matrix.view(), alone.active, alone.order, alone.state);
     }
     for (std::size_t i = 0; i < alone.active.size(); ++i) {
       CHECK_NEAR(alone.alpha[i][l], together.alpha[i][l], tolerance<T>());

@@ -95,12 +95,34 @@ def test_the_build_requirements_are_those_of_pyproject(tasks):
     assert any(r.startswith("scikit-build-core") for r in requirements)
 
 
+def test_what_is_installed_beforehand_is_what_the_package_asks_for(tasks):
+    tomllib = pytest.importorskip("tomllib")  # from Python 3.11
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert tasks.requirements([]) == project["dependencies"]
+    for name in extras:
+        assert tasks.requirements([name]) == project["dependencies"] + extras[name]
+
+
+def test_refuses_an_extra_that_pyproject_does_not_have(tasks):
+    with pytest.raises(tasks.TaskError, match=r"pyproject\.toml has no list tets"):
+        tasks.requirements(["tets"])
+
+
+def test_a_task_beside_another_is_shown_when_it_has_ended(tasks, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "log_of", lambda name: tmp_path / f"{name}.log")
+    code = tasks.finish_beside("tset", tasks.start_beside("tset"))
+    assert code == 2
+    assert "no task 'tset'" in capsys.readouterr().out
+
+
 def test_a_failed_step_does_not_stop_the_next_and_decides_the_exit_code(tasks, capsys):
     seen = []
     steps = {"first": lambda: seen.append(1) or 3, "second": lambda: seen.append(2) or 0}
     assert tasks.run_all(steps) == 1
     assert seen == [1, 2]
-    assert "first 0.0 min FAILED, second 0.0 min, all" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "first 0.0 min (0.0 CPU) FAILED, second 0.0 min (0.0 CPU), all 0.0 min" in said
 
 
 @pytest.mark.parametrize(

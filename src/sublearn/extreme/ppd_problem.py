@@ -24,12 +24,7 @@ from sublearn.validation import EncodedLabels, LabelKind, check_sample_weight
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    _NativeProblem: TypeAlias = (
-        _core.PPDProblemFloat32
-        | _core.PPDProblemFloat32Long
-        | _core.PPDProblemFloat64
-        | _core.PPDProblemFloat64Long
-    )
+    _NativeProblem: TypeAlias = _core.PPDProblemFloat32 | _core.PPDProblemFloat64
 
 __all__ = [
     "REPORTS",

@@ -16,11 +16,8 @@ from sublearn.trace import Solution, Status, Trace
 
 __all__ = ["Learner", "PairWeights", "run_passes"]
 
-#: The solver of the core: by the precision of the features, and the type of their indices.
-Learner: TypeAlias = (
-    "_core.PairwiseLearnerFloat32 | _core.PairwiseLearnerFloat32Long"
-    " | _core.PairwiseLearnerFloat64 | _core.PairwiseLearnerFloat64Long"
-)
+#: The solver of the core, by the precision of the features.
+Learner: TypeAlias = "_core.PairwiseLearnerFloat32 | _core.PairwiseLearnerFloat64"
 
 _COLUMNS = (
     "seconds", "objective", "dual", "certificate", "nnz_primal", "nnz_dual", "work", "evaluated",

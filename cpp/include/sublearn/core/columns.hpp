@@ -48,7 +48,7 @@ class SparseColumns {
 
   offset_t n_rows() const { return view_.n_rows(); }
   offset_t n_cols() const { return view_.n_cols(); }
-  offset_t nnz(offset_t j) const { return view_.indptr[j + 1] - view_.indptr[j]; }
+  offset_t nnz(offset_t j) const { return view_.indptr[at(j + 1)] - view_.indptr[at(j)]; }
 
   double dot(offset_t j, const double* v) const {
     const auto column = view_.column(j);

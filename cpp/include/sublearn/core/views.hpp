@@ -1,12 +1,13 @@
 // Views of arrays owned elsewhere: compressed sparse rows or columns, and dense matrices.
 //
 // Nothing is copied and nothing is checked here; the bindings check once, kernels trust. `I` is the
-// index type of the owner (SciPy uses int32 or int64 for both index arrays of one matrix).
+// type of the ids, `index_t` in all that is compiled for Python; offsets may be of either width.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
+#include "sublearn/core/offsets.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
@@ -23,17 +24,17 @@ struct SparseVector {
 /// Compressed storage along the major axis; CsrView and CscView give the axis its name.
 template <class T, class I>
 struct CompressedView {
-  const I* indptr = nullptr;   ///< n_major + 1 offsets
+  OffsetPointer indptr;        ///< n_major + 1 offsets
   const I* indices = nullptr;  ///< minor ids
   const T* values = nullptr;
   offset_t n_major = 0;
   offset_t n_minor = 0;
 
-  offset_t nnz() const { return static_cast<offset_t>(indptr[n_major]); }
+  offset_t nnz() const { return indptr[at(n_major)]; }
 
   SparseVector<T, I> major(offset_t m) const {
-    const auto begin = static_cast<std::size_t>(indptr[m]);
-    const auto count = static_cast<std::size_t>(indptr[m + 1]) - begin;
+    const auto begin = at(indptr[at(m)]);
+    const auto count = at(indptr[at(m + 1)]) - begin;
     return {{indices + begin, count}, {values + begin, count}};
   }
 };

@@ -22,23 +22,23 @@
 #include <type_traits>
 #include <vector>
 
+#include "sublearn/core/offsets.hpp"
 #include "sublearn/core/types.hpp"
 
 namespace sublearn {
 
-/// Where each list begins, in either width that SciPy uses; one entry more than lists.
+/// Where each list begins; one entry more than lists.
 class Offsets {
  public:
   explicit Offsets(std::span<const std::int32_t> narrow)
-      : narrow_(narrow.data()), size_(narrow.size()) {}
-  explicit Offsets(std::span<const std::int64_t> wide) : wide_(wide.data()), size_(wide.size()) {}
+      : begins_(narrow.data()), size_(narrow.size()) {}
+  explicit Offsets(std::span<const std::int64_t> wide) : begins_(wide.data()), size_(wide.size()) {}
 
   std::size_t size() const { return size_; }
-  offset_t operator[](std::size_t i) const { return wide_ != nullptr ? wide_[i] : narrow_[i]; }
+  offset_t operator[](std::size_t i) const { return begins_[i]; }
 
  private:
-  const std::int32_t* narrow_ = nullptr;
-  const std::int64_t* wide_ = nullptr;
+  OffsetPointer begins_;
   std::size_t size_;
 };
 

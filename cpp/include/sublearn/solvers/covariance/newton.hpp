@@ -30,7 +30,7 @@
 namespace sublearn {
 
 /// The free pairs i <= j in the order of visits, and the sparse symmetric step D on them.
-class PairStep {
+class EntryStep {
  public:
   static constexpr offset_t kRows = kLanes<double>;  ///< of a panel
 
@@ -129,9 +129,9 @@ class PairStep {
 /// weights are.
 class PairModel {
  public:
-  static constexpr offset_t kRows = PairStep::kRows;
+  static constexpr offset_t kRows = EntryStep::kRows;
 
-  PairModel(std::span<const double> W, PairStep& step, offset_t n)
+  PairModel(std::span<const double> W, EntryStep& step, offset_t n)
       : W_(W),
         step_(&step),
         n_(n),
@@ -189,7 +189,7 @@ class PairModel {
   }
 
   std::span<const double> W_;
-  PairStep* step_;
+  EntryStep* step_;
   offset_t n_;
   offset_t top_ = 0;
   std::vector<Pack<double>> panel_, product_;
@@ -203,7 +203,7 @@ class PairModel {
 class FaceDescent {
  public:
   /// Moves the step; returns the pairs visited. The step is of no use if asked to stop.
-  offset_t descend(PairModel& model, PairStep& step, const Monitor& monitor) {
+  offset_t descend(PairModel& model, EntryStep& step, const Monitor& monitor) {
     const std::size_t n = step.size();
     before_.resize(n);
     for (std::size_t k = 0; k < n; ++k) before_[k] = step.step(k);
@@ -226,7 +226,7 @@ class FaceDescent {
   static constexpr double kEnough = 1e-3;  ///< of the residual's squared norm
 
   /// product_ = (W D W) for the D that the step holds, where D or the point is not zero.
-  void multiply(PairModel& model, const PairStep& step) {
+  void multiply(PairModel& model, const EntryStep& step) {
     product_.resize(step.size());
     for (offset_t panel = 0; panel < step.n_panels(); ++panel) {
       const offset_t begin = step.panel_begin(panel), end = step.panel_begin(panel + 1);
@@ -240,7 +240,7 @@ class FaceDescent {
     }
   }
 
-  static double dot(const PairStep& step, const std::vector<double>& a,
+  static double dot(const EntryStep& step, const std::vector<double>& a,
                     const std::vector<double>& b) {
     double sum = 0.0;
     for (std::size_t k = 0; k < a.size(); ++k) {
@@ -250,7 +250,7 @@ class FaceDescent {
   }
 
   /// solution_ = the approximate solution of W D W = residual on the face.
-  offset_t iterate(PairModel& model, PairStep& step, const Monitor& monitor) {
+  offset_t iterate(PairModel& model, EntryStep& step, const Monitor& monitor) {
     const std::size_t n = step.size();
     solution_.assign(n, 0.0);
     scaled_.resize(n);
@@ -282,7 +282,7 @@ class FaceDescent {
   }
 
   /// Model and penalty at a step, up to what does not change.
-  double value(const PairStep& step, const std::vector<double>& d,
+  double value(const EntryStep& step, const std::vector<double>& d,
                const std::vector<double>& product, const std::vector<double>& point) const {
     double sum = 0.0;
     for (std::size_t k = 0; k < d.size(); ++k) {
@@ -294,7 +294,7 @@ class FaceDescent {
   }
 
   /// Goes along the solution, entries that would change their sign to zero, if the model falls.
-  offset_t take(PairModel& model, PairStep& step) {
+  offset_t take(PairModel& model, EntryStep& step) {
     const std::size_t n = step.size();
     const double old_value = value(step, before_, old_product_, step.point);
     std::vector<double> point(n), d(n);
@@ -455,7 +455,7 @@ class InverseNewton {
   offset_t n_;
   CholeskyPoint point_;
   DualBound bound_of_;
-  PairStep step_;
+  EntryStep step_;
   FaceDescent face_;
   std::vector<double> W_;
   std::vector<index_t> ids_;
