@@ -215,10 +215,10 @@ def http_cases(
 ) -> Iterator[tuple[str, BaseEstimator, Callable[[int], list[bytes]]]]:
     """Models, and how to make questions of so many items to them."""
     for case in served(bench, "synthetic", "yso_en"):
-        yield f"`{case.name}`, rows", case.model, functools.partial(row_questions, case.X)
+        yield f"{case.name} rows", case.model, functools.partial(row_questions, case.X)
     if not bench.is_quick:
         tagger, texts = yso_tagger(bench)
-        yield "`yso_en`, texts", tagger, functools.partial(text_questions, texts)
+        yield "yso_en texts", tagger, functools.partial(text_questions, texts)
 
 
 def yso_tagger(bench: Bench) -> tuple[TextTagger, list[str]]:
