@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import functools
-import http.client
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +18,16 @@ from harness.bench import Bench
 from harness.data import svmlight_random_half, xmc
 from harness.judge import precision_at
 from harness.problem import Split
+from harness.served import Asked, Server, as_request, ask, running
 from harness.synthetic import Documents, make_documents
 from harness.table import Figures, Table
 from harness.timing import median_cpu, median_ms
+from sklearn.base import BaseEstimator
 
 import sublearn
-from sublearn.extreme import PPDSparseClassifier
+from sublearn.extreme import PPDSparseClassifier, TextTagger
 from sublearn.extreme.linear_labels import LinearLabels
+from sublearn.io import load_texts
 
 K = 5
 SINGLE_ROWS = 300
@@ -40,9 +38,14 @@ SMALLER = ((32, 0.0), (16, 0.0), (8, 0.0), (8, 0.02))
 #: Features of the models that are opened; each has 650 weights, of a million labels.
 OPENED = (2_000, 20_000, 200_000)
 WEIGHTS_PER_FEATURE, MILLION = 650, 1_000_000
-JSON = {"Content-Type": "application/json"}
-#: Rows of a question over HTTP, questions asked, and connections that ask at the same time.
-QUESTIONS = ((1, 400, 1), (1, 400, 4), (100, 40, 1), (100, 40, 4))
+#: Items of a question over HTTP, processes, connections that ask at the same time, and questions.
+LOADS = (
+    (1, 1, 1, 1_000),
+    (1, 1, 4, 2_000),
+    (1, 1, 64, 20_000),
+    (1, 2, 64, 20_000),
+    (100, 1, 4, 200),
+)
 
 
 @dataclass(frozen=True)
@@ -191,70 +194,77 @@ def forget_pages(path: Path) -> None:
 
 
 def over_http(bench: Bench) -> Figures:
-    """Questions to a server in a process of its own, from one and from four connections."""
+    """Questions to a server in processes of its own, over some connections."""
     found = []
+    for name, model, questions in http_cases(bench):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            model.save(path)
+            for n_items, n_workers, n_connections, n_requests in bench.some(LOADS, 1):
+                with running(path, ["--workers", str(n_workers)]) as server:
+                    *costs, rate = loaded(server, questions(n_items), n_connections, n_requests)
+                where = [name, n_items, n_workers, n_connections]
+                found.append([*where, *costs, n_items * rate])
+    columns = {"data": "", "items a question": "d", "workers": "d", "connections": "d"}
+    columns |= {"server, CPU ms": ".3f<", "client, CPU ms": ".3f", "median, ms": ".1f"}
+    return Figures({**columns, "99 %, ms": ".1f", "items a second": ",.0f>"}, found)
+
+
+def http_cases(
+    bench: Bench,
+) -> Iterator[tuple[str, BaseEstimator, Callable[[int], list[bytes]]]]:
+    """Models, and how to make questions of so many items to them."""
     for case in served(bench, "synthetic", "yso_en"):
-        with running_server(case.model) as port:
-            for n_rows, n_questions, n_connections in bench.some(QUESTIONS, 2):
-                seconds, latency = ask(
-                    port, questions_of(case.X, n_rows), n_questions, n_connections
-                )
-                rate = n_rows * n_questions / seconds
-                found.append([case.name, n_rows, n_connections, 1e3 * latency, rate])
-    columns = {"data": "", "rows a question": "d", "connections": "d"}
-    return Figures({**columns, "ms a question": ".2f<", "rows a second": ",.0f>"}, found)
+        yield f"{case.name} rows", case.model, functools.partial(row_questions, case.X)
+    if not bench.is_quick:
+        tagger, texts = yso_tagger(bench)
+        yield "yso_en texts", tagger, functools.partial(text_questions, texts)
 
 
-@contextlib.contextmanager
-def running_server(model: PPDSparseClassifier) -> Iterator[int]:
-    """The port of `sublearn serve`."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        model.save(path)
-        call = [sys.executable, "-m", "sublearn", "serve", str(path), "--port", "0"]
-        with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as server:
-            assert server.stderr is not None
-            address = server.stderr.readline().split()[0]
-            try:
-                yield int(address.rsplit(":", 1)[1])
-            finally:
-                server.terminate()
+def yso_tagger(bench: Bench) -> tuple[TextTagger, list[str]]:
+    """Words of at least three records, and the records that were held out."""
+    folder = bench.data / "yso_en"
+    parts = ("train", "test")
+    train, test = (
+        load_texts(folder / f"yso_en_{part}.raw.tsv.xz", columns="text,labels", separator=" ")
+        for part in parts
+    )
+    tagger = TextTagger(PPDSparseClassifier(random_state=bench.seed), analyzer="word", min_df=3)
+    return tagger.fit(train.texts, train.labels), [text for text in test.texts if text.strip()]
 
 
-def questions_of(X: sp.csr_matrix, n_rows: int) -> list[bytes]:
-    """The rows of X as bodies of requests."""
+def row_questions(X: sp.csr_matrix, n_rows: int) -> list[bytes]:
+    """The rows of X as requests."""
     rows = [
         {"indices": row.indices.tolist(), "values": row.data.tolist()}
         for row in (X[i] for i in range(min(4 * n_rows + SINGLE_ROWS, X.shape[0])))
     ]
-    parts = [rows[at : at + n_rows] for at in range(0, len(rows) - n_rows + 1, n_rows)]
-    return [json.dumps({"rows": part, "k": K}).encode() for part in parts]
+    return [as_request({"rows": part, "k": K}) for part in in_parts(rows, n_rows)]
 
 
-def ask(
-    port: int, bodies: list[bytes], n_questions: int, n_connections: int
-) -> tuple[float, float]:
-    """Seconds until all questions are answered, and the median of one."""
+def text_questions(texts: list[str], n_texts: int) -> list[bytes]:
+    """Texts as requests."""
+    own = texts[: 4 * n_texts + SINGLE_ROWS]
+    return [as_request({"texts": part, "k": K}) for part in in_parts(own, n_texts)]
 
-    def one_connection(number: int) -> list[float]:
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        laps = []
-        for i in range(number, n_questions, n_connections):
-            start = time.perf_counter()
-            connection.request("POST", "/predict", bodies[i % len(bodies)], JSON)
-            response = connection.getresponse()
-            if response.status != 200:
-                raise RuntimeError(response.read().decode())
-            response.read()
-            laps.append(time.perf_counter() - start)
-        connection.close()
-        return laps
 
-    one_connection(n_questions - 1)  # the first answer maps the model
-    start = time.perf_counter()
-    with ThreadPoolExecutor(n_connections) as pool:
-        laps = [lap for part in pool.map(one_connection, range(n_connections)) for lap in part]
-    return time.perf_counter() - start, statistics.median(laps)
+def in_parts(items: list, size: int) -> list[list]:
+    return [items[at : at + size] for at in range(0, len(items) - size + 1, size)]
+
+
+def loaded(
+    server: Server, requests: list[bytes], n_connections: int, n_requests: int
+) -> tuple[float, ...]:
+    """CPU of server and client for a request, the median and 99 % of it, and requests a second."""
+    asyncio.run(ask(Asked(server.port, requests, 2 * n_connections), n_connections))
+    asked, cpu = Asked(server.port, requests, n_requests), server.cpu_seconds()
+    asyncio.run(ask(asked, n_connections))
+    cpu = server.cpu_seconds() - cpu
+    if asked.failures:
+        raise RuntimeError(f"requests failed: {dict(asked.failures)}")
+    n = len(asked.laps)
+    median, worst = (1e3 * float(np.quantile(asked.laps, q)) for q in (0.5, 0.99))
+    return 1e3 * cpu / n, 1e3 * asked.client_seconds / n, median, worst, n / asked.seconds
 
 
 TABLES = [
@@ -288,8 +298,10 @@ TABLES = [
     Table(
         "http",
         "Over HTTP",
-        "`sublearn serve` on this machine, rows as indices and values, the five best labels. The "
-        "median of a question on the clock, and rows answered in a second; clients share cores.",
+        "`sublearn serve` on this machine; `yso_en` has 20,578 labels. Rows as indices and values, "
+        "or texts; the five best labels. CPU for a request, of all processes of the server and of "
+        "the client that shares its cores; the median and 99 % of requests on the clock, which "
+        "other work on the machine lengthens; items answered in a second.",
         over_http,
         page="http",
     ),

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 
 
@@ -102,3 +103,22 @@ def running(model, *options, environment=None):
             yield Running(process, process.stderr.readline().split()[0])
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def running_here(app):
+    """The port of a server in a thread of this process."""
+    import uvicorn
+
+    from sublearn.serve.server import Settings, _Server
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(app, lifespan="off", log_level="warning")
+        server = _Server(config, app, listening, Settings())
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,6 +1,5 @@
 """The short way of a question gives what the long way gives, and takes nothing that is odd."""
 
-import contextlib
 import json
 import re
 import socket
@@ -14,7 +13,7 @@ pytest.importorskip("uvicorn", reason="serve needs uvicorn")
 
 import numpy as np
 import uvicorn
-from running_server import head, is_closed, parsed, running, until_closed
+from running_server import head, is_closed, parsed, running, running_here, until_closed
 
 from sublearn.extreme import PPDSparseClassifier, TextTagger
 from sublearn.serve import create_app
@@ -351,21 +350,6 @@ def test_a_question_that_takes_too_long_is_given_up(monkeypatch):
     assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
     assert "limit work_seconds, option --work-seconds" in text
     assert (desk.work.n_jobs, desk.buffers.n_bytes) == (0, 0)
-
-
-@contextlib.contextmanager
-def running_here(app):
-    """The port of a server in a thread of this process."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(app, lifespan="off", log_level="warning")
-        server = _Server(config, app, listening, Settings())
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def test_too_many_questions_are_refused_by_the_long_way(shortcut):

@@ -286,7 +286,6 @@ def _trailing(
 ) -> list[inspect.Parameter]:
     """What the fit as a whole is told; all but threads and the classifier is rare."""
     found = []
-    rare = {"show_default": False, "hidden": not shows_all}
     if learner.classifier is not None:
         help = "The method that learns the labels; its options belong to this command."
         option = typer.Option(
@@ -295,17 +294,23 @@ def _trailing(
         found.append(_option("classifier", Annotated[str, option], "ppd-sparse"))
     if learner.can_compress():
         help = "Save weights with 8, 16 or 32 bits: smaller files."
-        option = typer.Option("--bits", metavar="N", help=help, **rare)
+        option = typer.Option(
+            "--bits", metavar="N", help=help, show_default=False, hidden=not shows_all
+        )
         found.append(_option("bits", Annotated[int | None, option], None))
     if learner.can_part():
         help = "Solve part K of N only, as in a job array; `sublearn join OUT` puts them together."
-        option = typer.Option("--part", metavar="K/N", help=help, **rare)
+        option = typer.Option(
+            "--part", metavar="K/N", help=help, show_default=False, hidden=not shows_all
+        )
         found.append(_option("part", Annotated[str | None, option], None))
     if "n_jobs" in params:
         found.append(_option("n_jobs", Jobs, None))
     if "random_state" in params:
         help = "Seed of the random order. [0]"
-        option = typer.Option("--random-state", metavar="N", help=help, **rare)
+        option = typer.Option(
+            "--random-state", metavar="N", help=help, show_default=False, hidden=not shows_all
+        )
         found.append(_option("random_state", Annotated[int, option], 0))
     return [*found, _option("quiet", Quiet, False), _option("json", Json, False)]
 

@@ -175,5 +175,6 @@ METHODS = {
         "An index of rows to search for those of largest inner product.",
         ("n_clusters", "n_probe", "balance", "max_iter"),
         "vectors.npz --model vectors.index",
+        {"n_probe": ("1", "2", "4", "8", "16", "32")},
     ),
 }  # fmt: skip

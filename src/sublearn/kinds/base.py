@@ -305,6 +305,10 @@ class Kind:
         """How good the answers are where the truth is known."""
         raise self._cannot(model, "be judged")
 
+    def cost(self, model: BaseEstimator, asked: Asked, seconds: float) -> float:
+        """Seconds that settings cost, after a fit that took so many: those of the fit."""
+        return seconds
+
     def check_calibration(self, model: BaseEstimator) -> None:
         """Refuse a model that cannot learn probabilities."""
         raise self._cannot(model, "calibrate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 from sublearn.io.files import Lines, open_binary, reading
 from sublearn.kinds.base import Asked, Form, Kind, Lesson, Wish
+from sublearn.kinds.judging import Judgement, mean
 from sublearn.kinds.rows import read_dataset
 from sublearn.typing import JsonObject, Matrix
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 __all__ = ["FactorGraphs", "RowScores", "Vectors", "Words"]
+
+
+_JUDGED = 10  # nearest rows that a search is to find
 
 
 class RowScores(Kind):
@@ -71,6 +76,7 @@ class Vectors(_Nearest):
     gives = "rows of largest inner product"
     data = "numbers"
     noun = "id"
+    main_measure = f"recall@{_JUDGED}"
     form: ClassVar[tuple[str, ...]] = ("data_format", "zero_based", "labels")
     fit_form: ClassVar[tuple[str, ...]] = ("data_format", "zero_based", "labels")
 
@@ -101,6 +107,25 @@ class Vectors(_Nearest):
         ids, scores = model.search(items, min(wish.k or 5, int(model.n_rows_)))
         pairs = zip(ids.tolist(), scores.tolist(), strict=True)
         return [{"labels": found, "scores": values} for found, values in pairs]
+
+    def judge(self, model: BaseEstimator, asked: Asked, options: JsonObject) -> Judgement:
+        """How many of the nearest rows are found, and for how many inner products."""
+        k, n_rows = min(_JUDGED, int(model.n_rows_)), int(model.n_rows_)
+        ids, _ = model.search(asked.items, k)
+        share = model.work_ / (len(asked) * n_rows)
+        nearest, _ = model.search(asked.items, k, n_probe=None)
+        hits = [len(np.intersect1d(a, b)) / k for a, b in zip(ids, nearest, strict=True)]
+        measures = {
+            self.main_measure: mean(np.array(hits)),
+            "products": mean(np.full(len(asked), share), is_better_high=False),
+        }
+        return Judgement(f"{len(asked):,} queries, percent", {"rows": len(asked)}, measures)
+
+    def cost(self, model: BaseEstimator, asked: Asked, seconds: float) -> float:
+        """Seconds of the search for all queries: an index is built once and asked often."""
+        start = time.perf_counter()
+        model.search(asked.items, min(_JUDGED, int(model.n_rows_)))
+        return time.perf_counter() - start
 
 
 def _dense(path: Path, form: Form) -> np.ndarray:

@@ -40,12 +40,10 @@ are those that matter most for the method. With `--model` the best is fitted to 
 
 Example: `sublearn tune ppd-sparse train.txt --grid l1=0.03,0.1 --grid C=1,3 --model best.model`"""
 
-#: Methods that rows of the training file do not judge, and what to do instead.
+#: What no row of a file can judge, and why.
 _NOT_TUNED = {
     "skip-gram": "no text says which vectors of words are good: fit several, and compare what "
     "`sublearn predict` finds near to words that you know, or a task that uses them",
-    "index": "it learns nothing but where rows lie: in Python, MIPSIndex.tune(queries, recall=.95) "
-    "finds the n_probe that is enough",
 }
 
 Grid = Annotated[
@@ -258,6 +256,7 @@ def _try(
         fitted, _ = learn(learner.kind, estimator, train)
         seconds = time.perf_counter() - start
         fitted.notes_ = dict(train.notes)
+        seconds = learner.kind.cost(fitted, asked, seconds)
         judged = learner.kind.judge(fitted, asked, {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m"
