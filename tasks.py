@@ -110,7 +110,7 @@ INSTALL = {
         "suse": "run `sudo zypper install gcc-c++`",
         "alpine": "run `apk add g++`",
         "macos": "run `xcode-select --install`",
-        "windows": "install LLVM (`winget install LLVM.LLVM`) and the Build Tools of Visual Studio, "
+        "windows": "install LLVM (`winget install LLVM.LLVM`) and Build Tools of Visual Studio, "
         "or run this inside WSL (`wsl --install`)",
         "other": "install g++ 12 or newer, or a clang of that age",
     },
