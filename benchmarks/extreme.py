@@ -12,14 +12,21 @@ from typing import Any
 
 from harness.audit import LINEAR_AUDIT
 from harness.bench import Bench
-from harness.data import mulan, svmlight_files, svmlight_random_half, words_by_language, xmc
+from harness.data import (
+    mulan,
+    svmlight_files,
+    svmlight_random_half,
+    tagged_texts,
+    words_by_language,
+    xmc,
+)
 from harness.entrant import Entrant
 from harness.growth import exponent
 from harness.judge import ranking_judge
 from harness.paper_sets import PAPER_SETS, like, real
 from harness.problem import Problem, Split
 from harness.runner import Case, Outcome
-from harness.synthetic import Documents, make_documents
+from harness.synthetic import Documents, make_documents, thinned
 from harness.table import Cell, Figures, Table
 
 #: sublearn's defaults; on the small sets what tuning.py chooses by validation on the training rows.
@@ -166,6 +173,10 @@ def grown(axis: str, size: int, seed: int, n: int = 50_000) -> Split:
     return make_documents(documents, seed)
 
 
+#: Records of a national library in German and English with their subjects.
+GND = tagged_texts("gnd", 1)
+
+
 # --- one problem ---------------------------------------------------------------------------------
 
 FIT, WALL, ASK = "fit_cpu_seconds", "fit_wall_seconds", "predict_cpu_seconds"
@@ -264,22 +275,32 @@ COSTS = {FIT: "fit CPU s", "work": "operations", ASK: "predict CPU ms/row",
          "single_row_ms": "1 row ms"}  # fmt: skip
 
 
-def growth(axis: str, sizes: Sequence[int], quick_sizes: Sequence[int], limit: float) -> Any:
+def growth(
+    axis: str,
+    sizes: Sequence[int],
+    quick_sizes: Sequence[int],
+    limit: float,
+    real: Problem | None = None,
+) -> Any:
     """One size doubled: cost = a * size^b for each cost; P@1 shows that it stays one problem.
 
-    An entrant whose time was up is not run at the sizes that follow.
+    `real` data are thinned at random to each size; else documents are generated. An entrant whose
+    time was up is not run at the sizes that follow.
     """
 
     def measure(bench: Bench) -> Figures:
+        whole = real and real.load(bench.data, bench.seed)
+
+        def of_size(n: int) -> Split:
+            if whole:
+                return thinned(whole, axis, n, bench.seed)
+            return grown(axis, n, bench.seed, bench.size(50_000, 2_000))
+
         entrants = bench.chosen(ENTRANTS, ("sublearn",))
         series: dict[str, list[Outcome | None]] = {entrant.name: [] for entrant in entrants}
         splits = []
         for size in bench.size(sizes, quick_sizes):
-            case = case_of(
-                f"{axis}={size}",
-                lambda n=size: grown(axis, n, bench.seed, bench.size(50_000, 2_000)),
-                not bench.is_quick,
-            )
+            case = case_of(f"{axis}={size}", lambda n=size: of_size(n), not bench.is_quick)
             splits.append(case.split)
             running = [e for e in entrants if all(o and o.figure(FIT) for o in series[e.name])]
             found = {o.name: o for o in bench.compete(case, running, bench.limit(limit, 30.0))}
@@ -366,5 +387,12 @@ TABLES += [
         Table(f"growth-{axis}", f"Growth in {axis}", GROWTH,
               growth(axis, (12_500, 25_000, 50_000, 100_000), (2_000, 4_000), 300.0), page=None)
         for axis in ("N", "D")
+    ),
+    *(
+        Table(f"growth-gnd-{axis}", f"Growth in {axis} on library records",
+              f"{GROWTH} The rest is left out at random.",
+              growth(axis, sizes, sizes[:2], 600.0, GND), page=None)
+        for axis, sizes in (("K", (4_000, 8_000, 16_000, 32_000)),
+                            ("N", (11_000, 22_000, 45_000, 90_000)), ("nnz", (12, 25, 50, 99)))
     ),
 ]  # fmt: skip

@@ -23,6 +23,7 @@ __all__ = [
     "one_hot",
     "svmlight_files",
     "svmlight_random_half",
+    "tagged_texts",
     "unit_split",
     "words_by_language",
     "xmc",
@@ -105,6 +106,43 @@ def svmlight_random_half(name: str) -> Problem:
         return unit_split(X[train], Y[train], X[test], Y[test])
 
     return Problem(name, load, "random halves drawn by the seed, unit rows")
+
+
+def tagged_texts(name: str, column: int) -> Problem:
+    """Texts with labels joined by a bar in a column of a TSV file, the text in its last.
+
+    Tf-idf with sublinear counts, of words that two training rows have.
+    """
+
+    def load(directory: Path, seed: int) -> Split:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        folder = _existing(directory / name)
+        (tags, texts), (tags_test, texts_test) = (
+            _tags_and_texts(folder / f"{name}_{part}.tsv.xz", column) for part in ("train", "dev")
+        )
+        labels = {tag: k for k, tag in enumerate(sorted(set().union(*tags)))}
+        words = TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
+        X, X_test = words.fit_transform(texts), words.transform(texts_test)
+        Y, Y_test = (_tagged(rows, labels) for rows in (tags, tags_test))
+        return unit_split(X, Y, X_test, Y_test)
+
+    return Problem(name, load, "train and dev, tf-idf of the raw texts")
+
+
+def _tags_and_texts(path: Path, column: int) -> tuple[list[set[str]], list[str]]:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    return [set(row[column].split("|")) - {""} for row in rows], [row[-1] for row in rows]
+
+
+def _tagged(rows: list[set[str]], labels: dict[str, int]) -> sp.csr_matrix:
+    """An indicator matrix; tags that are no labels are left out."""
+    known = [sorted(labels[tag] for tag in tags if tag in labels) for tags in rows]
+    indptr = np.cumsum([0, *map(len, known)])
+    indices = np.array([k for row in known for k in row], dtype=np.int32)
+    shape = (len(rows), len(labels))
+    return sp.csr_matrix((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=shape)
 
 
 def words_by_language(name: str, file: str = "words.tsv.xz") -> Problem:

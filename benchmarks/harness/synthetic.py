@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from harness.problem import Split, truth_of
 
-__all__ = ["Documents", "make_documents", "unit_rows"]
+__all__ = ["Documents", "make_documents", "thinned", "unit_rows"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,30 @@ def make_documents(size: Documents, seed: int) -> Split:
         test={"X": features[test]},
         truth=truth_of(labels[train], labels[test]),
     )
+
+
+def thinned(split: Split, axis: str, size: int, seed: int) -> Split:
+    """A part of real data, drawn at random: `K` labels, `N` training rows or `nnz` words a row."""
+    rng = np.random.default_rng(seed)
+    X, X_test = sp.csr_matrix(split.train["X"]), sp.csr_matrix(split.test["X"])
+    Y, Y_test = sp.csr_matrix(split.train["Y"]), sp.csr_matrix(split.truth["Y"])
+    if axis == "K":
+        kept = np.sort(rng.permutation(Y.shape[1])[:size])
+        Y, Y_test = Y[:, kept], Y_test[:, kept]
+    elif axis == "N":
+        kept = np.sort(rng.permutation(X.shape[0])[:size])
+        X, Y = X[kept], Y[kept]
+    else:
+        share = size * X.shape[0] / X.nnz
+        X, X_test = (_with_fewer_words(part, share, rng) for part in (X, X_test))
+    return Split(train={"X": X, "Y": Y}, test={"X": X_test}, truth=truth_of(Y, Y_test))
+
+
+def _with_fewer_words(X: sp.csr_matrix, share: float, rng: np.random.Generator) -> sp.csr_matrix:
+    kept = X.copy()
+    kept.data[rng.random(kept.nnz) >= share] = 0
+    kept.eliminate_zeros()
+    return unit_rows(kept)
 
 
 class _Source:

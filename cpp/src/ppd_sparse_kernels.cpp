@@ -133,6 +133,29 @@ SUBLEARN_INLINE void update_all_lanes(const SparseVector<T, I>& row, const Activ
   state.work += static_cast<std::int64_t>(n);
 }
 
+/// start + <w, x> in one lane, whose v stands at a stride. Four features at a time, by hand: left alone, g++
+/// makes whole registers of ids and values first and takes them apart again one by one.
+template <class T, class I>
+SUBLEARN_INLINE T score_one_lane(const SparseVector<T, I>& row, const T* v, T l1, T start) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  constexpr std::ptrdiff_t stride = kLanes<T>;
+  const T* x = row.values.data();
+  const I* ids = row.ids.data();
+  const Four level = Four{} + l1;
+  Four sum = {start};
+  std::size_t p = 0;
+  for (; p + 4 <= row.size(); p += 4) {
+    const Four at_four = {v[ids[p] * stride], v[ids[p + 1] * stride], v[ids[p + 2] * stride],
+                          v[ids[p + 3] * stride]};
+    Four value;
+    std::memcpy(&value, x + p, sizeof(value));
+    const Four below = at_four < level ? at_four : level;
+    sum += value * (at_four - (below > -level ? below : -level));
+  }
+  for (; p < row.size(); ++p) sum[0] += x[p] * soft_threshold(v[ids[p] * stride], l1);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 template <bool kWeighted, class T, class I>
 SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& active, index_t slot,
                                      int lane, SweepState<T>& state) {
@@ -154,16 +177,7 @@ SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& a
   }
   const T inverse = 1 / curvature;
 
-  T sum[4] = {state.bias[lane], 0, 0, 0};
-  std::size_t p = 0;
-  for (; p + 4 <= n; p += 4) {
-    for (int q = 0; q < 4; ++q) {
-      sum[q] += x[p + q] * soft_threshold(v[ids[p + q] * stride], state.l1);
-    }
-  }
-  for (; p < n; ++p) sum[0] += x[p] * soft_threshold(v[ids[p] * stride], state.l1);
-  const T score = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-
+  const T score = score_one_lane<T, I>(row, v, state.l1, state.bias[lane]);
   Pack<T>& alphas = state.alpha[slot];
   const T alpha = alphas[lane];
   const T y = is_positive ? T{1} : T{-1};
@@ -179,16 +193,30 @@ SUBLEARN_INLINE void update_one_lane(const SparseVector<T, I>& row, ActiveRow& a
 
   alphas.set(lane, next);
   const T step = y * change;
-  for (p = 0; p < n; ++p) v[ids[p] * stride] += x[p] * step;
+  for (std::size_t p = 0; p < n; ++p) v[ids[p] * stride] += x[p] * step;
   if (state.learn_bias) state.bias.set(lane, state.bias[lane] + step);
   state.work += static_cast<std::int64_t>(n);
+}
+
+/// Asks for all of a row but what lies beyond sixteen lines of values: there the processor has seen
+/// where it goes.
+template <class T, class I>
+SUBLEARN_INLINE void prefetch_row(const SparseVector<T, I>& row) {
+  constexpr std::size_t line = 64 / sizeof(T);
+  const std::size_t n = std::min(row.size(), 16 * line);
+  for (std::size_t p = 0; p < n; p += line) {
+    __builtin_prefetch(row.values.data() + p);
+    __builtin_prefetch(row.ids.data() + p);
+  }
+  __builtin_prefetch(row.values.data() + n);
+  __builtin_prefetch(row.ids.data() + n);
 }
 
 template <bool kWeighted, class T, class I>
 SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> active,
                                 std::span<const index_t> order, SweepState<T>& state) {
   // Rows come in random order: what an update reads is asked for in three steps before it is due.
-  constexpr std::size_t kFar = 12, kNear = 6, kNext = 2;
+  constexpr std::size_t kFar = 16, kNear = 8, kNext = 3;
   const Bits<T> bit = lane_bits<T>();
   for (std::size_t s = 0; s < order.size(); ++s) {
     if (s + kFar < order.size()) {
@@ -200,11 +228,7 @@ SUBLEARN_INLINE void sweep_rows(const CsrView<T, I>& X, std::span<ActiveRow> act
     if (s + kNear < order.size())
       __builtin_prefetch(X.indptr.address(at(active[order[s + kNear]].row)));
     if (s + kNext < order.size()) {
-      const auto row = X.row(active[order[s + kNext]].row);
-      __builtin_prefetch(row.values.data());
-      __builtin_prefetch(row.values.data() + row.size());
-      __builtin_prefetch(row.ids.data());
-      __builtin_prefetch(row.ids.data() + row.size());
+      prefetch_row(X.row(active[order[s + kNext]].row));
     }
     const index_t slot = order[s];
     ActiveRow& a = active[slot];

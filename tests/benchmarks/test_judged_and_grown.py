@@ -10,7 +10,7 @@ from harness.bench import Bench
 from harness.entrant import Entrant
 from harness.judge import ranking_judge
 from harness.runner import Outcome, Run
-from harness.synthetic import Documents, make_documents
+from harness.synthetic import Documents, make_documents, thinned
 
 from sublearn.extreme import PPDSparseClassifier
 from sublearn.metrics import propensities, psp_at_k
@@ -27,6 +27,21 @@ def test_deals_every_label_to_a_training_row():
     )  # fmt: skip
     split = make_documents(size, 0)
     assert split.facts()["labels_used"] == 120
+
+
+@pytest.mark.parametrize(
+    ("axis", "size", "shape"), [("K", 5, (100, 5)), ("N", 40, (40, 8)), ("nnz", 10, (100, 8))]
+)
+def test_thins_a_problem_along_one_axis_and_leaves_the_others(axis, size, shape):
+    whole = make_documents(TINY, 0)
+    part = thinned(whole, axis, size, 0)
+    assert part.train["Y"].shape == shape
+    assert part.train["X"].shape == (shape[0], 300)
+    assert part.truth["Y"].shape == (25, shape[1])
+    lengths = np.sqrt(part.train["X"].multiply(part.train["X"]).sum(axis=1)).A1
+    assert np.allclose(lengths[lengths > 0], 1, atol=1e-6)
+    if axis == "nnz":
+        assert part.train["X"].nnz == pytest.approx(size * shape[0], rel=0.2)
 
 
 def test_refuses_more_labels_than_places_to_deal_them_to():

@@ -65,6 +65,8 @@ class PPDBlockSolver {
   static constexpr int kSweeps = 4;
   // Sweeps end early once they move less than this share of the worst violation outside.
   static constexpr double kSettled = 0.3;
+  // Rows that enter are spread over all of the matrix: their features are asked for so far ahead.
+  static constexpr std::size_t kAhead = 4;
   // Of what is held, v0 and w, sums cancel: so much of their size is rounding, and no gap.
   static constexpr double kHeldRounding = 1e-6;
 
@@ -196,7 +198,10 @@ class PPDBlockSolver {
     violation_ = Pack<T>::all(0);
     for_each_lane(state_.live, [&](int l) {
       T worst = 0;
-      for (const auto& found : searcher_.violators(l)) {
+      const auto entering = searcher_.violators(l);
+      for (std::size_t q = 0; q < entering.size(); ++q) {
+        if (q + kAhead < entering.size()) state_.prefetch_features(entering[q + kAhead].id);
+        const auto& found = entering[q];
         worst = std::max(worst, found.score - searcher_.scan().threshold[l]);
         state_.enter(found.id, l, false);
       }

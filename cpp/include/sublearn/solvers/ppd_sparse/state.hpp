@@ -25,6 +25,7 @@ struct PPDState {
   // Once a block has this share of all rows active, most updates are vector updates, which cost the
   // same for any number of lanes: every violator then enters without competition.
   static constexpr std::size_t kDenseShare = 4;
+  static constexpr std::size_t kPrefetched = 256;  ///< features of a row that is to enter
 
   PPDState(const PPDData<T, I>& given, const PPDTask<T>& to_learn, Loss its_loss,
            const PPDSettings& its_settings)
@@ -83,6 +84,14 @@ struct PPDState {
     if (!positive) return;
     active[slot].positive |= lane_bit(lane);
     if (is_flat(slot)) set_dual(slot, lane, loss.upper_bound());
+  }
+
+  /// Asks for what enter() reads of a row that is not active.
+  void prefetch_features(index_t i) const {
+    const auto ids = data.rows.row(i).ids;
+    for (std::size_t p = 0; p < std::min(ids.size(), kPrefetched); p += 64 / sizeof(I)) {
+      __builtin_prefetch(&ids[p]);
+    }
   }
 
   void set_dual(std::size_t slot, int lane, double per_weight) {
