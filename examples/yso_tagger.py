@@ -94,8 +94,9 @@ def read(part, n):
         records = fetch_yso("en", subset=part, download_if_missing=False)
     except DownloadError:
         sys.exit(
-            f"no file {path}: set SUBLEARN_DATA to where the records are, or download others of "
-            'their source by `sublearn datasets yso-en`, in Python sublearn.datasets.fetch_yso("en")'
+            f"no file {path}: set SUBLEARN_DATA to where the records are, or download more "
+            "of their source by `sublearn datasets yso-en`, in Python "
+            'sublearn.datasets.fetch_yso("en")'
         )
     chosen = [i for i, own in enumerate(records.y) if len(own) > 1][:n]  # librarians give several
     return [records.X[i] for i in chosen], [records.y[i] for i in chosen]

@@ -68,9 +68,11 @@ def real(one: PaperSet) -> Problem:
     def load(directory: Path, seed: int) -> Split:
         files = [_file(directory / one.name / name) for name in (train, test)]
         if None in files:
+            fetch = f"sublearn datasets {one.name} --data-home {directory}"
+            get = f"; `{fetch}` downloads it" if one.form == "xmc" else ""
             raise FileNotFoundError(
                 f"{one.name} must be in {directory / one.name} as {train} and {test}, plain or "
-                f"with .xz: {form}; {one.name}-like is a generated problem of its size"
+                f"with .xz: {form}{get}; {one.name}-like is a generated problem of its size"
             )
         found = [file for file in files if file is not None]
         return (_xmc if one.form == "xmc" else _svm)(*found)

@@ -7,6 +7,8 @@ import pytest
 from harness.paper_sets import PAPER_SETS, documents_like, like, real
 from harness.synthetic import make_documents
 
+from sublearn.datasets import list_datasets
+
 XMC = "3 4 5\n0,2 0:3.0 1:4.0\n1 2:1.0\n 3:2.0\n"
 XMC_TEST = "1 4 5\n4 0:1.0\n"
 
@@ -48,6 +50,8 @@ def test_says_where_files_that_are_absent_are_to_be_put(tmp_path, name):
     assert sentence.startswith(f"{name} must be in {tmp_path / name} as train.")
     assert "a line a row" in sentence
     assert f"{name}-like is a generated problem" in sentence
+    can_be_fetched = name in {one.name for one in list_datasets()}
+    assert can_be_fetched == (f"`sublearn datasets {name} --data-home {tmp_path}`" in sentence)
 
 
 @pytest.mark.parametrize("name", PAPER_SETS)

@@ -21,14 +21,23 @@ MODULES = sorted(
 )
 
 
+#: What a module's name begins with, and the package that it needs.
+NEEDS = {
+    "sublearn.trim": "torch",
+    "sublearn.embed.torch_layer": "torch",
+    "sublearn.distributed": "distributed",
+    "sublearn.serve": "uvicorn",
+    "sublearn.plugins.hub": "huggingface_hub",
+    "sublearn.plugins.mlflow": "mlflow",
+    "sublearn.plugins.onnx": "onnx",
+}
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name):
-    if name.startswith(("sublearn.trim", "sublearn.embed.torch_layer")):
-        pytest.importorskip("torch", reason=f"{name} needs PyTorch")
-    if name.startswith("sublearn.distributed"):
-        pytest.importorskip("distributed", reason="sublearn.distributed needs Dask")
-    if name.startswith("sublearn.serve"):
-        pytest.importorskip("uvicorn", reason="sublearn.serve needs FastAPI and uvicorn")
+    for head, package in NEEDS.items():
+        if name.startswith(head):
+            pytest.importorskip(package, reason=f"{head} needs {package}")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

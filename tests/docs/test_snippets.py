@@ -90,6 +90,9 @@ def test_page_runs(page, folder_with_data, capsys):
         pytest.importorskip("torch", reason="the page needs PyTorch")
     if "sublearn.serve" in TEXTS[page]:
         pytest.importorskip("uvicorn", reason="the page needs FastAPI and uvicorn")
+    if "import onnxruntime\n" in TEXTS[page]:
+        pytest.importorskip("onnx", reason="the page needs the extra onnx")
+        pytest.importorskip("onnxruntime", reason="the page needs onnxruntime")
     run_page(page)
     for arguments in commands(TEXTS[page]):
         with warnings.catch_warnings():  # the command line shows warnings its own way
@@ -126,6 +129,7 @@ def test_the_page_of_the_command_line_names_every_command():
         "validation",
         "trace",
         "errors",
+        "datasets",
     ],
 )
 def test_every_module_that_users_import_has_a_page(module):

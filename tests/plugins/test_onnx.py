@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression
 
 from sublearn.errors import ParameterError
@@ -101,28 +102,32 @@ def test_the_file_is_what_is_returned_and_says_who_wrote_it(rows, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::FutureWarning:torch", "ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")
-def test_a_trimmed_network_agrees_and_is_smaller(tmp_path):
+def test_a_trimmed_network_agrees_on_real_digits_and_is_smaller(tmp_path):
     torch = pytest.importorskip("torch", reason="networks need the extra torch")
     pytest.importorskip("onnxscript", reason="PyTorch's exporter needs onnxscript")
-    from sublearn.trim import remove_neurons, to_sparse
+    from sublearn.trim import deep_trim, remove_neurons, to_sparse
 
+    X, y = (torch.tensor(part) for part in load_digits(return_X_y=True))
+    X = X.float() / 16
     torch.manual_seed(0)
-    network = torch.nn.Sequential(
-        torch.nn.Linear(20, 30), torch.nn.ReLU(), torch.nn.Linear(30, 4)
-    ).eval()
-    with torch.no_grad():
-        network[0].weight[5:] = 0  # what trimming leaves: 25 neurons without weights
-    X = torch.randn(17, 20)
-    made = network_to_onnx(network, X[:1], tmp_path / "network.onnx")
+    network = torch.nn.Sequential(torch.nn.Linear(64, 40), torch.nn.ReLU(), torch.nn.Linear(40, 10))
+    steps = torch.optim.Adam(network.parameters(), 1e-2)
+    for _ in range(60):
+        steps.zero_grad()
+        torch.nn.functional.cross_entropy(network(X), y).backward()
+        steps.step()
+    trimmed = deep_trim(network.eval(), (X, y), max_weights=300, random_state=0).module
+    made = network_to_onnx(trimmed, X[:1], tmp_path / "network.onnx")
     session = runtime.InferenceSession(tmp_path / "network.onnx")
     (found,) = session.run(None, {"X": X.numpy()})
     with torch.no_grad():
-        np.testing.assert_allclose(found, network(X), rtol=0, atol=1e-5)
-    n_left = sum(p.numel() for p in remove_neurons(network).parameters())
+        expected = trimmed(X)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
+    n_left = sum(p.numel() for p in remove_neurons(trimmed).parameters())
     n_stored = sum(int(np.prod(one.dims)) for one in made.graph.initializer)
     assert n_stored == n_left < sum(p.numel() for p in network.parameters())
     with pytest.raises(ParameterError, match="must have dense layers, got sparse ones"):
-        network_to_onnx(to_sparse(network), X[:1])
+        network_to_onnx(to_sparse(trimmed), X[:1])
 
 
 def test_refuses_what_it_cannot_write(rows, monkeypatch):

@@ -16,6 +16,9 @@ from sublearn.trace import Trace
 IMPORTS = {
     "sublearn.distributed": ("dask", "dask"),
     "sublearn.embed.torch_layer": ("torch", "torch"),
+    "sublearn.plugins.hub": ("huggingface_hub", "hub"),
+    "sublearn.plugins.mlflow": ("mlflow", "mlflow"),
+    "sublearn.plugins.onnx": ("onnx", "onnx"),
     "sublearn.plugins.sktime": ("sktime", "sktime"),
     "sublearn.serve": ("fastapi", "serve"),
     "sublearn.trim": ("torch", "torch"),

@@ -116,7 +116,7 @@ def members_of_tar(archive: Path, wants: Callable[[str], bool]) -> Iterator[tupl
                     name = entry.name.partition("/")[2]
                     if wants(name):
                         yield name, _content(opened, entry)
-                    opened.members = []  # type: ignore[attr-defined]  # else it keeps all of them
+                    vars(opened)["members"].clear()  # else it keeps all of them
         except tarfile.TarError as error:
             raise DataFileError(f"{archive}: the archive is damaged ({error})") from None
 

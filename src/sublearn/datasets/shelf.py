@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sklearn.utils import Bunch
 
 from sublearn.datasets.archives import unpack
 from sublearn.datasets.cache import Record, data_home, sha256_of
 from sublearn.datasets.download import Remote, obtain
-from sublearn.typing import PathLike
 from sublearn.validation import Boolean, InstanceOf, OneOf, OrNone, Positive, check_arguments
 
 __all__ = ["Description", "Shelf", "check_choice"]
@@ -80,15 +80,14 @@ class Shelf:
         `data_home`, `download_if_missing`, `timeout` and `verbose` as the user gave them.
     """
 
-    def __init__(self, caller: str, name: str, options: Mapping[str, object]):
+    def __init__(self, caller: str, name: str, options: Mapping[str, Any]):
         check_arguments(caller, options, _RULES)
-        home: PathLike | None = options["data_home"]  # type: ignore[assignment]
-        self.folder = data_home(home) / name
+        self.folder = data_home(options["data_home"]) / name
         self._options = {key: value for key, value in options.items() if key != "data_home"}
 
     def obtain(self, remote: Remote) -> Path:
         """A file as its source has it."""
-        return obtain(remote, self.folder, **self._options)  # type: ignore[arg-type]
+        return obtain(remote, self.folder, **self._options)
 
     def unpack(
         self, archive: Remote, wanted: Mapping[str, tuple[str, str | None]]

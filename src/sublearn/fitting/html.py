@@ -73,10 +73,12 @@ class FitOnDisplay:
     """
 
     def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._fit_as_html()  # type: ignore[misc]
+        shown: Any = super()
+        return str(shown._repr_html_inner()) + self._fit_as_html()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        shown: Any = super()
+        bundle: dict[str, Any] = shown._repr_mimebundle_(**options)
         if "text/html" in bundle:
             bundle["text/html"] += self._fit_as_html()
         return bundle
