@@ -8,8 +8,10 @@ file a9a.xz in a folder a9a of the folder that SUBLEARN_DATA names. Without it, 
 
 Each of fourteen questions is some columns of zeros and ones, one for each answer. The lasso picks
 single answers; a penalty on groups picks questions. The first picture shows the norms of the
-weights of each question as l1 falls: who enters first says most. The second compares the held-out
-loss with the number of questions that one would have to ask, for groups and for the lasso.
+weights of each question as l1 falls: who enters first says most. The second shows the held-out
+loss against the number of questions that one would have to ask, for groups and for the lasso. A
+strong penalty pulls whole groups further towards zero than single answers; with more questions
+groups are ahead, and leave some of the fourteen out that the lasso all asks.
 """
 
 import lzma
@@ -86,7 +88,7 @@ def draw_losses(axes, paths, X, y):
         asked = np.count_nonzero(norms(path), axis=1)
         axes.plot(asked, losses, marker, ls="-", color=colour, ms=4, lw=1.2, label=name)
     axes.set(xlabel="questions that must be asked", ylabel="log loss, held out")
-    axes.set_title("Fewer questions for the same loss", loc="left", fontsize=11)
+    axes.set_title("What further questions are worth", loc="left", fontsize=11)
     axes.legend(frameon=False)
 
 

@@ -147,17 +147,15 @@ class GroupPenalty(SparsePenalty):
         The share of l1 that single weights bear, below 1.
     l2 : float
         Weight of half the squared norm.
+    is_positive : bool
+        Not of groups: signs are free.
     """
 
     groups: Groups
     weights: np.ndarray
     within_share: float
     l2: float
-
-    @property
-    def is_positive(self) -> bool:  # type: ignore[override]
-        """Signs are free."""
-        return False
+    is_positive: bool = False
 
     def least_l1(self, slope: np.ndarray) -> float:
         """The least l1 that holds all weights at 0 against this gradient.
