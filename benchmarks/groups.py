@@ -31,9 +31,9 @@ A9A_SIZES = (5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41)
 
 ENTRANTS = [
     linear.entrant("sublearn", "sublearn_groups", linear.OURS),
-    linear.entrant("skglm", "skglm_groups", linear.powers(1, 8), "skglm"),
-    linear.entrant("celer", "celer_groups", linear.powers(1, 8), "celer"),
-    linear.entrant("group-lasso", "group_lasso", linear.powers(1, 7), "group-lasso"),
+    linear.entrant("skglm", "skglm_groups", linear.powers(2, 7), "skglm"),
+    linear.entrant("celer", "celer_groups", linear.powers(2, 7), "celer"),
+    linear.entrant("group-lasso", "group_lasso", linear.powers(2, 5), "group-lasso"),
 ]
 Data = tuple[Any, np.ndarray, np.ndarray]
 

@@ -35,6 +35,7 @@ from sublearn.structured.transitions import (
     ForbiddenPairs,
     PairRules,
     Transitions,
+    no_way_through,
     with_rules,
 )
 from sublearn.trace import Callback, attend
@@ -486,14 +487,8 @@ class ChainSVM(StructuredModel):
         ]
         for part in parts:
             if len(part) and not part.any():
-                self._refuse_rules(len(part))
+                raise no_way_through(self, len(part))
         return parts
-
-    def _refuse_rules(self, n_positions: int) -> None:
-        raise ValueError(
-            f"{type(self).__name__}.transitions must allow tags for every sequence, got rules that "
-            f"allow none for one of {n_positions} positions"
-        )
 
     def _best_temperature(self, problem: Problem, weights: Weights) -> float:
         """The one of least log loss at the tags, by a search over its logarithm."""
@@ -577,7 +572,7 @@ class ChainSVM(StructuredModel):
             None if truth is None or problem.costs is None else problem.costs.reshape(-1),
         )
         if truth is None and scores.min(initial=0.0) < -0.5 * NEVER:
-            self._refuse_rules(int(lengths[np.argmin(scores)]))
+            raise no_way_through(self, int(lengths[np.argmin(scores)]))
         return labels, scores
 
     def _to_bundle(self) -> State:

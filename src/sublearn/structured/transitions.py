@@ -12,7 +12,7 @@ from sublearn.structured.model import append_columns
 from sublearn.validation import Rule
 from sublearn.validation.values import show
 
-__all__ = ["NEVER", "ForbiddenPairs", "PairRules", "Transitions", "with_rules"]
+__all__ = ["NEVER", "ForbiddenPairs", "PairRules", "Transitions", "no_way_through", "with_rules"]
 
 NEVER = 1e9  # score of what is forbidden
 
@@ -119,3 +119,11 @@ def with_rules(
     rows = -NEVER * ~np.array([rules.first, rules.last])
     W = sp.vstack([W, sp.csr_matrix(rows.astype(W.dtype))], format="csr")
     return append_columns(X, *columns), W, np.where(rules.table, table, -NEVER)
+
+
+def no_way_through(model: object, n_positions: int) -> ValueError:
+    """What is raised where rules leave no tags for a sequence."""
+    return ValueError(
+        f"{type(model).__name__}.transitions must allow tags for every sequence, got rules that "
+        f"allow none for one of {n_positions} positions"
+    )
