@@ -260,6 +260,29 @@ def linear_losses() -> dict[str, Any]:
 
 
 @row
+def groups_of_features() -> dict[str, Any]:
+    from sublearn.linear import GroupLinearRegression, GroupLogisticRegression
+
+    X, y = svm("a9a/a9a.xz", 800)
+    groups = np.arange(X.shape[1]) // 5
+    found = {}
+    for kind, target in ((GroupLinearRegression, y), (GroupLogisticRegression, y > 0)):
+        model = kind(0.01, feature_groups=groups, within_share=0.2, n_jobs=2).fit(X, target)
+        own = of_model(model, model.coef_, model.predict(X))
+        found |= {f"{kind.__name__}.{name}": value for name, value in own.items()}
+    return found
+
+
+@row
+def concave_penalty() -> dict[str, Any]:
+    from sublearn.linear import SparseLinearRegression
+
+    X, y = svm("a9a/a9a.xz", 800)
+    model = SparseLinearRegression(0.02, penalty_weights="mcp", n_jobs=2).fit(X, y)
+    return of_model(model, model.coef_, model.predict(X))
+
+
+@row
 def coefficient_path() -> dict[str, Any]:
     from sublearn.linear import SparseLinearRegression
 

@@ -43,7 +43,9 @@ SECTIONS = {
         "map_segmentation", "learned_segmentation", "map_matching", "map_alignment",
         "map_proteins", "map_multilabel", "ocr_words", "pos_tagging", "word_alignment",
     ),
-    "Sparse models and networks of variables": ("gene_network", "stock_network", "lhac_strategies"),
+    "Sparse models and networks of variables": (
+        "grouped_features", "gene_network", "stock_network", "lhac_strategies",
+    ),
     "Hidden structure": ("latent_pictures", "unmixed_stocks", "tone_perception"),
     "Labels in a taxonomy": (
         "news_groups", "news_topics", "image_codes", "gene_functions", "weight_curves",

@@ -1,6 +1,7 @@
 """Groups of features as users give them, what is kept of them, and every refusal."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sublearn
@@ -21,10 +22,11 @@ def fitted(**params):
         [0, 0, 1, 1, 2, 2],
         np.array([5, 5, 7, 7, 9, 9]),
         ["a", "a", "b", "b", "c", "c"],
+        pd.Series(["a", "a", "b", "b", "c", "c"]),
         [[0, 1], [2, 3], [4, 5]],
         [np.array([1, 0]), (2, 3), [5, 4]],
     ],
-    ids=["ids", "any integers", "names", "lists", "arrays"],
+    ids=["ids", "any integers", "names", "a column", "lists", "arrays"],
 )
 def test_groups_are_ids_names_or_lists(groups):
     model = fitted(feature_groups=groups)
@@ -73,6 +75,9 @@ def test_a_path_starts_without_groups_and_gains_them():
         ({"feature_groups": [[0, 1], [-1]]}, "must name features 0 to 5, got -1 in group 1"),
         ({"feature_groups": [[0, 1], []]}, "none empty, got .* as group 1"),
         ({"feature_groups": [[0, 1], 2]}, "must be lists of positions of features"),
+        ({"feature_groups": [[0, 1], [2, [3, 4], 5]]}, "must be lists of positions of features"),
+        ({"feature_groups": [0, 1, 2, 3, 4, None]}, "must be integers or strings"),
+        ({"feature_groups": [0, 1, 2, 3, 4, 2**70]}, "must be integers or strings"),
         ({"feature_groups": [[0, 1], ["a"]]}, "must be lists of positions of features"),
         ({"group_weights": [1, 2]}, "group_weights must have one weight for each of 6 groups"),
         ({"group_weights": [1, 1, 1, 0, 1, 1]}, "group_weights must be positive, got 0 for group"),

@@ -12,13 +12,14 @@ import scipy.sparse as sp
 
 from sublearn import _core
 from sublearn.hierarchy.drawing import draw_text, plot_taxonomy
+from sublearn.hierarchy.given_names import as_names, as_pair, as_parents, is_missing, items_of
 from sublearn.hierarchy.path_arrays import as_path_array, ends_of_paths, forest_of_paths
 from sublearn.io.files import reading
 from sublearn.io.taxonomies import NamedEdges, edges_of_paths, load_hmc, read_rcv1, read_skos
 from sublearn.typing import LabelsLike, MatrixLike, PathLike, State
 from sublearn.validation import EncodedLabels, NonNegative, OrNone, check_argument, encode_labels
 from sublearn.validation.sparse import check_sparse
-from sublearn.validation.values import count_rows, is_int64, show
+from sublearn.validation.values import count_rows, show
 
 if TYPE_CHECKING:
     import networkx
@@ -81,11 +82,11 @@ class Taxonomy:
         names: Iterable[Hashable] | None = None,
     ):
         how = "a sequence of positions (from_parents takes a mapping, from_edges pairs)"
-        lists = [_as_list(entry, i) for i, entry in enumerate(_items(parents, "parents", how))]
+        lists = [as_parents(entry, i) for i, entry in enumerate(items_of(parents, "parents", how))]
         if not lists:
             raise ValueError("Taxonomy.parents must have at least one label, got none")
         self._set_parents(lists)
-        self.names = _as_names(names, len(lists))
+        self.names = as_names(names, len(lists))
         self._refuse_cycles()
 
     def _set_parents(self, lists: list[list[int]]) -> None:
@@ -135,7 +136,7 @@ class Taxonomy:
         if isinstance(edges, NamedEdges):
             names, edges = edges.names if names is None else names, edges.edges
         rows = edges.to_numpy().tolist() if hasattr(edges, "to_numpy") else edges
-        pairs = [_as_pair(edge) for edge in _items(rows, "edges", "pairs (parent, child)")]
+        pairs = [as_pair(edge) for edge in items_of(rows, "edges", "pairs (parent, child)")]
         order = list(names) if names is not None else [name for pair in pairs for name in pair]
         position = {name: i for i, name in enumerate(dict.fromkeys(order))}
         if names is not None and len(position) != len(order):
@@ -166,7 +167,7 @@ class Taxonomy:
         lists = []
         for name, own in parents.items():
             several = own if isinstance(own, (list, tuple, set)) else [own]
-            several = [parent for parent in several if not _is_missing(parent)]
+            several = [parent for parent in several if not is_missing(parent)]
             unknown = next((p for p in several if p not in position), None)
             if unknown is not None:
                 raise ValueError(
@@ -543,63 +544,3 @@ def find_levels(indptr: np.ndarray, parents: np.ndarray, most: int) -> np.ndarra
         if np.array_equal(levels, before):
             return levels
     return None
-
-
-def _as_list(entry: object, label: int) -> list[int]:
-    if entry is None or (is_int64(entry) and entry == -1):
-        return []
-    entries = list(entry) if isinstance(entry, (list, tuple, set, np.ndarray)) else [entry]
-    found = [int(p) for p in entries if is_int64(p)]
-    if len(found) < len(entries):
-        raise ValueError(
-            f"Taxonomy.parents must be positions, sequences of positions, or -1, "
-            f"got {show(entry)} for label {label}"
-        )
-    return list(dict.fromkeys(found))
-
-
-def _items(given: object, what: str, must: str) -> list[object]:
-    """The items of a sequence; text and mappings are none here."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise ValueError(f"Taxonomy.{what} must be {must}, got {show(given)}")
-    return list(given)
-
-
-def _as_pair(edge: object) -> tuple[Hashable, Hashable]:
-    pair = edge if isinstance(edge, (Sequence, np.ndarray)) and not isinstance(edge, str) else ()
-    if len(pair) != 2 or not all(map(_is_name, pair)):
-        raise ValueError(f"Taxonomy.edges must be pairs (parent, child), got {show(edge)}")
-    return pair[0], pair[1]
-
-
-def _is_missing(name: object) -> bool:
-    return name is None or (isinstance(name, float) and name != name)
-
-
-def _is_name(name: object) -> bool:
-    """Whether something can be looked up, and is not a mark for what is missing."""
-    try:
-        hash(name)
-    except TypeError:
-        return False
-    return not _is_missing(name)
-
-
-def _as_names(names: Iterable[Hashable] | None, n: int) -> np.ndarray:
-    if names is None:
-        return np.arange(n)
-    listed = [name.item() if isinstance(name, np.generic) else name for name in names]
-    if len(listed) != n:
-        raise ValueError(f"Taxonomy.names must have {n} entries as parents has, got {len(listed)}")
-    wrong = [name for name in listed if not _is_name(name)]
-    if wrong:
-        raise ValueError(f"Taxonomy.names must be hashable and not missing, got {show(wrong[0])}")
-    if len(set(listed)) != n:
-        twice = next(name for name in listed if listed.count(name) > 1)
-        raise ValueError(f"Taxonomy.names must be all different, got {show(twice)} twice")
-    kinds = {type(name) for name in listed}
-    if kinds == {str} or kinds == {int}:
-        return np.array(listed)
-    found = np.empty(n, dtype=object)
-    found[:] = listed
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -37,7 +38,8 @@ class _GroupsOrNone(Rule):
         if value is None:
             return True
         is_array = hasattr(value, "__array__") and np.ndim(np.asarray(value)) == 1
-        return (isinstance(value, (list, tuple)) or is_array) and len(value) > 0  # type: ignore[arg-type]
+        is_listed = isinstance(value, (list, tuple)) or is_array
+        return is_listed and isinstance(value, Sized) and len(value) > 0
 
     def __str__(self) -> str:
         return "an id of a group for each feature, a list of lists of features or None"

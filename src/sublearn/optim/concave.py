@@ -15,7 +15,6 @@ other stationary points, with a lower F; no gap says how far off the least is.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -28,7 +27,8 @@ from sublearn.optim.dual_point import dual_value
 from sublearn.optim.linear_problem import LinearProblem, Penalty
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.penalties import Mcp, Scad
-from sublearn.trace import Status, Trace
+from sublearn.optim.stages import StagedRun
+from sublearn.trace import Status
 from sublearn.validation import Interval, OneOf, OrNone, Rule, Settings
 
 __all__ = ["SHAPES", "ConcavePenalty", "FallingWeights", "solve"]
@@ -114,16 +114,10 @@ def solve(
     init: LinearSolution | None = None,
 ) -> LinearSolution:
     """A stationary point, from `init` or from the solution of the l1 penalty."""
-    run = _Run(problem, penalty, l1, settings, init)
-    while run.status is None:
-        run.advance(progress)
-        if progress.stop_requested and run.status is None:
-            run.status = Status.STOPPED
-    progress.finish_solve()
-    return run.solution()
+    return _Run(problem, penalty, l1, settings, init).run(progress)
 
 
-class _Run:
+class _Run(StagedRun):
     """Tangents one after another."""
 
     def __init__(
@@ -134,14 +128,23 @@ class _Run:
         settings: SolverSettings,
         init: LinearSolution | None,
     ):
-        self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
+        super().__init__(problem, settings, problem.scale)
+        self.penalty, self.l1 = penalty, l1
         self.at = init
-        self.tangent = penalty.tangent(np.zeros(problem.n_features) if init is None else init.x, l1)
-        self.certificate = self.objective = np.inf
-        self.n_iter = 0
-        self.rows: list[dict[str, float]] = []
-        self.status: Status | None = None
-        self.began = time.perf_counter()
+        w = np.zeros(problem.n_features) if init is None else init.x
+        self.tangent = penalty.tangent(w, l1)
+        self.gap = np.inf  # of the tangent's problem
+
+    @property
+    def certificate(self) -> float:
+        """Relative gap of the problem that touches the objective."""
+        return self.gap / self.unit() if np.isfinite(self.gap) else np.inf
+
+    @property
+    def point(self) -> tuple[np.ndarray, float]:
+        """Where it touches."""
+        assert self.at is not None
+        return self.at.x, self.at.intercept
 
     def advance(self, progress: Progress) -> None:
         """Solve the problem of the tangent, and touch at its solution."""
@@ -154,7 +157,7 @@ class _Run:
         self.n_iter += found.n_iter
         self.tangent = self.penalty.tangent(found.x, self.l1)
         self._measure(found)
-        self._record(found)
+        self.record(found)
         self.status = self._judge()
 
     def _measure(self, found: LinearSolution) -> None:
@@ -162,8 +165,7 @@ class _Run:
         self.objective = loss + self.penalty.value(found.x, self.l1)
         touching = loss + self.tangent.value(found.x, self.l1)
         bound = dual_value(self.problem, self.tangent, self.l1, found.x, found.intercept)
-        unit = max(abs(self.objective), linear_solve.CANCELLATION * self.problem.scale + 1e-300)
-        self.certificate = max(touching - bound, 0.0) / unit
+        self.gap = max(touching - bound, 0.0)
 
     def _judge(self) -> Status | None:
         if self.certificate <= self.settings.tol:
@@ -174,30 +176,3 @@ class _Run:
         earlier = self.rows[-1 - _PATIENCE]["objective"] if is_long else np.inf
         is_still = self.objective >= earlier - _ROUNDING * abs(earlier)
         return Status.STALLED if is_long and is_still else None
-
-    def _record(self, found: LinearSolution) -> None:
-        last = {name: float(found.trace[name][-1]) for name in found.trace.columns}
-        earlier = self.rows[-1] if self.rows else {"n_passes": 0.0, "work": 0.0}
-        self.rows.append(
-            last | {
-                "seconds": time.perf_counter() - self.began,
-                "objective": self.objective,
-                "certificate": self.certificate,
-                "n_passes": last["n_passes"] + earlier["n_passes"],
-                "work": last["work"] + earlier["work"],
-            }
-        )  # fmt: skip
-
-    def solution(self) -> LinearSolution:
-        """What was reached."""
-        assert self.at is not None
-        names = [name for name in self.rows[-1] if all(name in row for row in self.rows)]
-        return LinearSolution(
-            status=self.status or Status.STOPPED,
-            objective=self.objective,
-            certificate=self.certificate,
-            n_iter=self.n_iter,
-            trace=Trace({name: np.array([row[name] for row in self.rows]) for name in names}),
-            x=self.at.x,
-            intercept=float(self.at.intercept),
-        )

@@ -70,10 +70,7 @@ def read_groups(groups: FeatureGroups, n_features: int, name: str) -> Groups:
         return Groups.of_ids(np.arange(n_features))
     if any(isinstance(one, (list, tuple, np.ndarray)) for one in groups):
         return Groups.of_ids(_ids_of_lists(groups, n_features, name))
-    try:
-        found = np.asarray(groups)
-    except ValueError:
-        found = np.empty(0, dtype=object)
+    found = _as_array(groups)
     if found.shape != (n_features,):
         raise ValueError(
             f"{name} must have one group for each of {n_features} features, "
@@ -87,10 +84,20 @@ def read_groups(groups: FeatureGroups, n_features: int, name: str) -> Groups:
     return Groups.of_ids(np.unique(found, return_inverse=True)[1])
 
 
+def _as_array(given: object) -> np.ndarray:
+    """An array; of no kind that is accepted where the parts do not make one."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        return np.empty(0, dtype=object)
+    is_text = found.dtype.kind == "O" and all(isinstance(one, str) for one in found.ravel())
+    return found.astype(str) if is_text else found  # a column of a data frame
+
+
 def _ids_of_lists(groups: Sequence[object] | np.ndarray, n: int, name: str) -> np.ndarray:
     ids = np.full(n, -1)
     for g, one in enumerate(groups):
-        features = np.asarray(one)
+        features = _as_array(one)
         if features.ndim != 1 or features.dtype.kind not in "iu" or not len(features):
             raise ParameterError(
                 f"{name} must be lists of positions of features, none empty, got {show(one)} "
@@ -147,17 +154,15 @@ class GroupPenalty(SparsePenalty):
         The share of l1 that single weights bear, below 1.
     l2 : float
         Weight of half the squared norm.
+    is_positive : bool
+        Not of groups: signs are free.
     """
 
     groups: Groups
     weights: np.ndarray
     within_share: float
     l2: float
-
-    @property
-    def is_positive(self) -> bool:  # type: ignore[override]
-        """Signs are free."""
-        return False
+    is_positive: bool = False
 
     def least_l1(self, slope: np.ndarray) -> float:
         """The least l1 that holds all weights at 0 against this gradient.

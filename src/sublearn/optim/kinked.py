@@ -16,7 +16,6 @@ scaled until :math:`p^*` is finite, is a lower bound on F. Widths fall until tha
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +26,7 @@ from sublearn.optim import linear_solve
 from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.row_losses import KinkedLoss
+from sublearn.optim.stages import StagedRun
 from sublearn.trace import Status, Trace
 
 __all__ = ["largest_l1", "solve"]
@@ -49,13 +49,7 @@ def solve(
     if not isinstance(problem.loss, KinkedLoss):
         return linear_solve.solve(problem, penalty, l1, settings, progress, init)
     assert isinstance(penalty, Penalty), "a kink and groups are not learned together"
-    run = _Run(problem, penalty, l1, settings, init)
-    while run.status is None:
-        run.advance(progress)
-        if progress.stop_requested and run.status is None:
-            run.status = Status.STOPPED
-    progress.finish_solve()
-    return run.solution()
+    return _Run(problem, penalty, l1, settings, init).run(progress)
 
 
 def largest_l1(problem: LinearProblem, penalty: SparsePenalty, settings: SolverSettings) -> float:
@@ -87,7 +81,7 @@ def _balanced(theta: np.ndarray) -> np.ndarray:
     return np.where(theta > 0, theta * (least / up), theta * (least / down))
 
 
-class _Run:
+class _Run(StagedRun):
     """Widths one after another, and the best point and bound so far."""
 
     def __init__(
@@ -98,22 +92,22 @@ class _Run:
         settings: SolverSettings,
         init: LinearSolution | None,
     ):
-        self.problem, self.penalty, self.l1, self.settings = problem, penalty, l1, settings
+        self.penalty, self.l1 = penalty, l1
         self.w = np.zeros(problem.n_features) if init is None else init.x
         self.intercept = problem.constant if init is None else init.intercept
         self.size = self.width = _size(problem, self.w, self.intercept)
-        self.objective, self.bound = np.inf, -np.inf
-        self.best = self.w, self.intercept
-        self.n_iter = 0
-        self.rows: list[dict[str, float]] = []
-        self.status: Status | None = None
-        self.began = time.perf_counter()
+        self.bound, self.best = -np.inf, (self.w, self.intercept)
+        super().__init__(problem, settings, self.size)
 
     @property
     def certificate(self) -> float:
         """Relative gap of the best point."""
-        unit = max(abs(self.objective), linear_solve.CANCELLATION * self.size + 1e-300)
-        return max(self.objective - self.bound, 0.0) / unit
+        return max(self.objective - self.bound, 0.0) / self.unit()
+
+    @property
+    def point(self) -> tuple[np.ndarray, float]:
+        """The best so far."""
+        return self.best
 
     def advance(self, progress: Progress) -> None:
         """One width: solve, measure, choose the next."""
@@ -123,7 +117,7 @@ class _Run:
         self.w, self.intercept = self.width * found.x, self.width * found.intercept
         self.n_iter += found.n_iter
         self._measure(found)
-        self._record(found)
+        self.record(found, width=self.width)
         is_stuck = found.status is Status.STALLED and self.certificate >= before
         if self.certificate <= self.settings.tol:
             self.status = Status.CONVERGED
@@ -172,31 +166,3 @@ class _Run:
             excess = (pull if penalty.is_positive else np.abs(pull)) * scale - levels
             value -= float((np.maximum(excess, 0.0) ** 2).sum()) / (2 * penalty.l2)
         return value
-
-    def _record(self, found: LinearSolution) -> None:
-        last = {name: float(found.trace[name][-1]) for name in found.trace.columns}
-        earlier = self.rows[-1] if self.rows else {"n_passes": 0.0, "work": 0.0}
-        self.rows.append(
-            last | {
-                "seconds": time.perf_counter() - self.began,
-                "objective": self.objective,
-                "certificate": self.certificate,
-                "n_passes": last["n_passes"] + earlier["n_passes"],
-                "work": last["work"] + earlier["work"],
-                "width": self.width,
-            }
-        )  # fmt: skip
-
-    def solution(self) -> LinearSolution:
-        """The best point."""
-        names = [name for name in self.rows[-1] if all(name in row for row in self.rows)]
-        w, intercept = self.best
-        return LinearSolution(
-            status=self.status or Status.STOPPED,
-            objective=self.objective,
-            certificate=self.certificate,
-            n_iter=self.n_iter,
-            trace=Trace({name: np.array([row[name] for row in self.rows]) for name in names}),
-            x=w,
-            intercept=float(intercept),
-        )

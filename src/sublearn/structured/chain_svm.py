@@ -30,7 +30,14 @@ from sublearn.structured.sequences import (
     read_rows,
     split_lists,
 )
-from sublearn.structured.transitions import ForbiddenPairs, PairRules, Transitions
+from sublearn.structured.transitions import (
+    NEVER,
+    ForbiddenPairs,
+    PairRules,
+    Transitions,
+    no_way_through,
+    with_rules,
+)
 from sublearn.trace import Callback, attend
 from sublearn.typing import MatrixLike, Seed, State, WeightsLike
 from sublearn.validation import (
@@ -52,7 +59,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainSVM"]
 
-_NEVER = 1e9  # score of what is forbidden
 _LOG_TEMPERATURES = (-4.0, 4.0)
 
 EvalSequences: TypeAlias = (
@@ -481,14 +487,8 @@ class ChainSVM(StructuredModel):
         ]
         for part in parts:
             if len(part) and not part.any():
-                self._refuse_rules(len(part))
+                raise no_way_through(self, len(part))
         return parts
-
-    def _refuse_rules(self, n_positions: int) -> None:
-        raise ValueError(
-            f"{type(self).__name__}.transitions must allow tags for every sequence, got rules that "
-            f"allow none for one of {n_positions} positions"
-        )
 
     def _best_temperature(self, problem: Problem, weights: Weights) -> float:
         """The one of least log loss at the tags, by a search over its logarithm."""
@@ -559,7 +559,7 @@ class ChainSVM(StructuredModel):
         table = np.ascontiguousarray(self._table(weights))
         rules = self._pair_rules
         if truth is None and not rules.is_free:
-            X, W, table = _with_rules(X, W, table, lengths, rules)
+            X, W, table = with_rules(X, W, table, lengths, rules)
         filled = lengths > 0
         labels, scores[filled] = _core.viterbi(
             (*(ids.astype(np.int32, copy=False) for ids in (X.indptr, X.indices)), X.data),
@@ -571,8 +571,8 @@ class ChainSVM(StructuredModel):
             monitor,
             None if truth is None or problem.costs is None else problem.costs.reshape(-1),
         )
-        if truth is None and scores.min(initial=0.0) < -0.5 * _NEVER:
-            self._refuse_rules(int(lengths[np.argmin(scores)]))
+        if truth is None and scores.min(initial=0.0) < -0.5 * NEVER:
+            raise no_way_through(self, int(lengths[np.argmin(scores)]))
         return labels, scores
 
     def _to_bundle(self) -> State:
@@ -597,16 +597,3 @@ class ChainSVM(StructuredModel):
         names = self.feature_names_ = state.pop("feature_names_", None)
         self._vocabulary = None if names is None else {n: j for j, n in enumerate(names.tolist())}
         super()._restore(state)
-
-
-def _with_rules(
-    X: sp.csr_matrix, W: sp.csr_matrix, table: np.ndarray, lengths: np.ndarray, rules: PairRules
-) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
-    """Scores far below all others for what is forbidden: two features more, first and last."""
-    ends, filled = np.cumsum(lengths), lengths > 0
-    columns = [np.zeros(X.shape[0]) for _ in range(2)]
-    columns[0][(ends - lengths)[filled]] = 1.0
-    columns[1][ends[filled] - 1] = 1.0
-    rows = -_NEVER * ~np.array([rules.first, rules.last])
-    W = sp.vstack([W, sp.csr_matrix(rows.astype(W.dtype))], format="csr")
-    return append_columns(X, *columns), W, np.where(rules.table, table, -_NEVER)

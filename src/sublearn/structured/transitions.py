@@ -6,11 +6,15 @@ from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
+from sublearn.structured.model import append_columns
 from sublearn.validation import Rule
 from sublearn.validation.values import show
 
-__all__ = ["ForbiddenPairs", "PairRules", "Transitions"]
+__all__ = ["NEVER", "ForbiddenPairs", "PairRules", "Transitions", "no_way_through", "with_rules"]
+
+NEVER = 1e9  # score of what is forbidden
 
 #: A parameter `transitions`: whether there are scores, or what is forbidden.
 Transitions: TypeAlias = "bool | str | Sequence[tuple[Hashable, Hashable]]"
@@ -102,3 +106,24 @@ class PairRules:
                 f"{show(self._classes[codes[t]])} at a place of sequence {sequence} where it may "
                 f"not be"
             )
+
+
+def with_rules(
+    X: sp.csr_matrix, W: sp.csr_matrix, table: np.ndarray, lengths: np.ndarray, rules: PairRules
+) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+    """Scores far below all others for what is forbidden: two features more, first and last."""
+    ends, filled = np.cumsum(lengths), lengths > 0
+    columns = [np.zeros(X.shape[0]) for _ in range(2)]
+    columns[0][(ends - lengths)[filled]] = 1.0
+    columns[1][ends[filled] - 1] = 1.0
+    rows = -NEVER * ~np.array([rules.first, rules.last])
+    W = sp.vstack([W, sp.csr_matrix(rows.astype(W.dtype))], format="csr")
+    return append_columns(X, *columns), W, np.where(rules.table, table, -NEVER)
+
+
+def no_way_through(model: object, n_positions: int) -> ValueError:
+    """What is raised where rules leave no tags for a sequence."""
+    return ValueError(
+        f"{type(model).__name__}.transitions must allow tags for every sequence, got rules that "
+        f"allow none for one of {n_positions} positions"
+    )

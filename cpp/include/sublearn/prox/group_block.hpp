@@ -17,21 +17,25 @@
 
 namespace sublearn {
 
-/// argmin over t of  a/2 t^2 - c t + level sqrt(t^2 + rest) + within |t|,  a > 0.
-inline double minimise_beside(double a, double c, double level, double rest, double within) {
+/// argmin over t of  a/2 t^2 - c t + level sqrt(t^2 + rest) + within |t|,  a > 0, from `near` it.
+inline double minimise_beside(double a, double c, double level, double rest, double within,
+                              double near) {
   constexpr int kMostSteps = 50;
+  constexpr double kSettled = 1e-8;  // Newton's steps: the next error is about its square
   if (rest == 0.0) return soft_threshold(c, level + within) / a;
   const double pull = std::abs(soft_threshold(c, within));
   if (pull == 0.0) return 0.0;
   // a t + level t / sqrt(t^2 + rest) rises towards `pull` and is concave: Newton's steps from the
-  // left do not pass the answer.
-  double t = pull / (a + level / std::sqrt(rest));
+  // left do not pass the answer, and one from the right lands on the left.
+  const double least = pull / (a + level / std::sqrt(rest));
+  double t = std::max(least, c > 0.0 ? near : -near);
   for (int step = 0; step < kMostSteps; ++step) {
     const double norm = std::sqrt(t * t + rest);
     const double missing = pull - (a + level / norm) * t;
-    const double moved = missing / (a + level * (rest / (norm * norm)) / norm);
-    if (!(moved > 1e-15 * t)) break;
-    t += moved;
+    const double next = std::max(least, t + missing / (a + level * (rest / (norm * norm)) / norm));
+    const bool is_settled = std::abs(next - t) <= kSettled * t;
+    t = next;
+    if (is_settled) break;
   }
   return c > 0.0 ? t : -t;
 }
@@ -64,7 +68,7 @@ class GroupBlock {
     double within, l2, level;
   };
 
-  static constexpr int kMostSweeps = 6;
+  static constexpr int kMostSweeps = 20;
   static constexpr double kSmall =
       0.1;  ///< of the first sweep's move, below which a sweep is the last
 
@@ -109,7 +113,8 @@ class GroupBlock {
     for (std::size_t k = 0; k < u.size(); ++k) {
       const double before = u[k], a = of.diagonal[k];
       const double rest = std::max(squares - before * before, 0.0);
-      const double after = minimise_beside(a + of.l2, v[k] + a * before, of.level, rest, of.within);
+      const double after =
+          minimise_beside(a + of.l2, v[k] + a * before, of.level, rest, of.within, before);
       if (after == before) continue;
       u[k] = after;
       squares = rest + after * after;
