@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Forecast a city's load
 #
-# A utility wants to know tomorrow's load, hour by hour, and how far off the forecast may be. In this
-# tutorial you forecast a day, look at the interval around it, and test the forecaster on the past.
+# A utility wants to know tomorrow's load, hour by hour, and how far off the forecast may be. In
+# this tutorial you forecast a day, look at the interval around it, and test the forecaster on the
+# past.
 #
 # The loads are made up, so that this runs everywhere: a day's rhythm, quiet weekends, heating and
 # cooling, noise.
@@ -65,7 +66,8 @@ print(f"model {result.scores['mape']:.2f} %, last week's load {100 * error.mean(
 # %% [markdown]
 # ## What to try on your data
 #
-# - A CSV file with a column of times: `sublearn fit load loads.csv --target load --model load.model`.
+# - A CSV file with a column of times: `sublearn fit load loads.csv --target load --model
+#   load.model`.
 # - `holidays=[...]` takes dates; holidays look like no other Tuesday.
 # - If a load that was forecast too low costs more than one too high, shift the loss:
 #   `loss=TubeLoss.shifted(0.04, 0.02)`.
