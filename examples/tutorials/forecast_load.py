@@ -14,8 +14,8 @@ import pandas as pd
 
 rng = np.random.default_rng(0)
 hours = pd.date_range("2025-01-06", periods=24 * 7 * 16, freq="h")
-clock, is_weekend = hours.hour.to_numpy(), hours.dayofweek.to_numpy() >= 5
-season = 8 - 12 * np.cos(2 * np.pi * hours.dayofyear.to_numpy() / 365)
+clock, is_weekend = hours.hour.to_numpy(), hours.day_of_week.to_numpy() >= 5
+season = 8 - 12 * np.cos(2 * np.pi * hours.day_of_year.to_numpy() / 365)
 temperature = season + 4 * np.sin(2 * np.pi * (clock - 9) / 24) + rng.normal(0, 1, len(hours))
 rhythm = 9 * np.exp(-((clock - 8) ** 2) / 8) + 12 * np.exp(-((clock - 19) ** 2) / 10)
 load = 60 + rhythm * np.where(is_weekend, 0.6, 1.0) + 0.05 * (temperature - 16) ** 2
