@@ -389,7 +389,7 @@ class _Run:
         refuse_if_gone(self.client, f": {self._so_far()}")
 
     def _look_around(self) -> None:
-        """Nothing came for a moment: is anybody there, and is a block late?"""
+        """Nothing came for a moment: is anyone there, and is a block late?"""
         self._refuse_if_gone()
         silent = time.monotonic() - self.last_news
         if silent > _PATIENCE_SECONDS and not self.client.nthreads():

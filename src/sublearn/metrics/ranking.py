@@ -34,7 +34,7 @@ class Ranking:
     truth : csr_matrix of bool, shape (n_samples, n_labels)
         True labels.
     ranked : ndarray of int64, shape (n_samples, k)
-        Label ids, best first; -1 where nothing, or a label nobody knows, was predicted.
+        Label ids, best first; -1 where nothing, or an unknown label, was predicted.
     has_columns : bool
         Whether the ids are columns of something the caller passed, and not found from names.
     """
