@@ -539,6 +539,7 @@ def check(arguments: list[str]) -> int:
         "types": check_types,
         "C++ format": lambda: clang_format(cpp_files),
         "house": lambda: run([PYTHON, "tools/house.py"]),
+        "words": lambda: run([PYTHON, "tools/words.py"]),
         "imports": lambda: run([PYTHON, "-m", "pytest", "-q", "tests/architecture"]),
         "docs": lambda: docs([]),
         "site": lambda: run([PYTHON, "tools/walk_site.py", "site"]),

@@ -3,7 +3,7 @@
     pip install '.[plot,torch]'
     python examples/proxies.py proxies.png
 
-Generated pictures: 64 numbers, of which few say who it is, bent by an unknown network.
+Generated pictures: 64 numbers, of which few say who it is, bent by a network that no one knows.
 A small PyTorch network learns vectors on the sphere by proxy-NCA: softmax of -|f(x) - proxy|^2 over
 all proxies. `SearchedOutput` looks only at the proxies that are near. The measure: of identities
 that training has never seen, how often is the nearest other picture of the same one?

@@ -1,8 +1,8 @@
 """Makes pages and notebooks of the tutorials: scripts in percent form below examples/tutorials.
 
-    python3 tools/tutorials.py pages [NAME ...]   run them; write docs/tutorials/NAME.md and pictures
-    python3 tools/tutorials.py files              write what is downloaded (`tools/gallery.py files`
-                                                  does it too)
+    python3 tools/tutorials.py pages [NAME ...]    run them; write pages and their pictures
+    python3 tools/tutorials.py files               write what is downloaded, as `tools/gallery.py
+                                                   files` does, too
 
 A cell begins with a line `# %%`, one of words with `# %% [markdown]`. A page shows each cell of
 code, what it prints, the value of its last line, and the figures that it drew. Tests of the

@@ -48,9 +48,9 @@ print(f"l1 = {model.l1_:.3g}: {np.count_nonzero(model.coef_)} of {X.shape[1]:,} 
 # %% [markdown]
 # ## Read the certificate
 #
-# `certificate_` is the relative duality gap. With 1e-5 or less, no other weights lower the objective
-# by more than a hundred-thousandth of its value. It is computed from the model itself: you need not
-# trust the solver.
+# `certificate_` is the relative duality gap. With 1e-5 or less, no other weights lower the
+# objective by more than a hundred-thousandth of its value. It is computed from the model itself:
+# you need not trust the solver.
 
 # %%
 print(f"objective {model.objective_:.6f}, certificate {model.certificate_:.1e}")

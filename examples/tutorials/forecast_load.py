@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Forecast a city's load
 #
-# A utility wants to know tomorrow's load, hour by hour, and how far off the forecast may be. In this
-# tutorial you forecast a day, look at the interval around it, and test the forecaster on the past.
+# A utility wants to know tomorrow's load, hour by hour, and how far off the forecast may be. In
+# this tutorial you forecast a day, look at the interval around it, and test the forecaster on the
+# past.
 #
 # The loads are made up, so that this runs everywhere: a day's rhythm, quiet weekends, heating and
 # cooling, noise.
@@ -13,8 +14,8 @@ import pandas as pd
 
 rng = np.random.default_rng(0)
 hours = pd.date_range("2025-01-06", periods=24 * 7 * 16, freq="h")
-clock, is_weekend = hours.hour.to_numpy(), hours.dayofweek.to_numpy() >= 5
-season = 8 - 12 * np.cos(2 * np.pi * hours.dayofyear.to_numpy() / 365)
+clock, is_weekend = hours.hour.to_numpy(), hours.day_of_week.to_numpy() >= 5
+season = 8 - 12 * np.cos(2 * np.pi * hours.day_of_year.to_numpy() / 365)
 temperature = season + 4 * np.sin(2 * np.pi * (clock - 9) / 24) + rng.normal(0, 1, len(hours))
 rhythm = 9 * np.exp(-((clock - 8) ** 2) / 8) + 12 * np.exp(-((clock - 19) ** 2) / 10)
 load = 60 + rhythm * np.where(is_weekend, 0.6, 1.0) + 0.05 * (temperature - 16) ** 2
@@ -65,7 +66,8 @@ print(f"model {result.scores['mape']:.2f} %, last week's load {100 * error.mean(
 # %% [markdown]
 # ## What to try on your data
 #
-# - A CSV file with a column of times: `sublearn fit load loads.csv --target load --model load.model`.
+# - A CSV file with a column of times: `sublearn fit load loads.csv --target load --model
+#   load.model`.
 # - `holidays=[...]` takes dates; holidays look like no other Tuesday.
 # - If a load that was forecast too low costs more than one too high, shift the loss:
 #   `loss=TubeLoss.shifted(0.04, 0.02)`.

@@ -7,18 +7,20 @@
 # We make a file first: a noisy picture of stripes, whose neighbouring pixels like to agree.
 
 # %%
+from pathlib import Path
+
 import numpy as np
 
 from sublearn.graph import FactorGraph, potts, write_uai
 
 rng = np.random.default_rng(0)
-height, width, n_labels = 40, 60, 4
+height, width, n_labels = 40, 60, 6
 i, j = np.mgrid[:height, :width]
 truth = ((i + 2 * j) // 25) % n_labels
-noise = rng.normal(size=(height, width, n_labels))
-graph = FactorGraph.grid(np.eye(n_labels)[truth] + noise, potts(n_labels, 0.9))
+noise = 1.2 * rng.normal(size=(height, width, n_labels))
+graph = FactorGraph.grid(np.eye(n_labels)[truth] + noise, potts(n_labels, 0.8))
 write_uai(graph, "stripes.uai")
-print(open("stripes.uai").read()[:60])
+print(Path("stripes.uai").read_text()[:60])
 
 # %% [markdown]
 # ## Solve it
@@ -38,7 +40,8 @@ print(f"gap {result.gap:.1e}; found by {result.found_by}, bounded by {result.bou
 # ## Read the picture
 #
 # The blue line is the best assignment so far. The orange line is an upper bound that holds for
-# **every** assignment. Where they meet, the search is over, and the result is proved to be the best.
+# **every** assignment. Where they meet, the search is over, and the result is proved to be the
+# best.
 
 # %%
 result.plot()
@@ -49,7 +52,8 @@ result.plot()
 #
 # ## Look at the assignment
 #
-# On the left each pixel has the label that it likes best by itself, on the right the MAP assignment.
+# On the left each pixel has the label that it likes best by itself, on the right the MAP
+# assignment.
 
 # %%
 import matplotlib.pyplot as plt

@@ -44,7 +44,7 @@ TraceDisplay.from_estimator(tagger.classifier_)
 # %%
 text = "Renewable energy and climate policy in the European Union"
 labels, scores = tagger.predict_top_k([text], k=4)
-for label, score in zip(labels[0], scores[0]):
+for label, score in zip(labels[0], scores[0], strict=True):
     print(f"{score:+.2f}  {label}")
 
 # %% [markdown]
@@ -72,7 +72,8 @@ explanation.highlight(text)
 from sublearn.metrics import precision_at_k
 
 found, _ = tagger.predict_top_k(data.test_texts, k=5)
-for k, value in zip([1, 3, 5], precision_at_k(data.test_labels, found, k=[1, 3, 5])):
+precisions = precision_at_k(data.test_labels, found, k=[1, 3, 5])
+for k, value in zip([1, 3, 5], precisions, strict=True):
     print(f"P@{k}  {value:.1%}")
 
 # %% [markdown]
@@ -101,6 +102,6 @@ sublearn.load("tags.model").predict_top_k([text], k=1)[0].tolist()
 # - Put your records into a file, a line each: labels with commas between, a tab, the text. Then
 #   `sublearn fit text records.tsv --model tags.model` does all of the above.
 # - Leave `analyzer` out: the tagger tries words and pieces of words, and keeps the better one.
-# - Give `TextTagger(decision=...)` a rule, so that `predict` answers with as many headings as a text
-#   deserves; see [Probabilities](../probabilities.md).
+# - Give `TextTagger(decision=...)` a rule, so that `predict` answers with as many headings as a
+#   text deserves; see [Probabilities](../probabilities.md).
 # - A heading that is always missed has often too few records. `explain` one of its records.

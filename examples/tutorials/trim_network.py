@@ -61,7 +61,7 @@ result.plot()
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(3.6, 3), layout="constrained")
-shown = ax.imshow(result.masks["0"].sum(0).reshape(8, 8), cmap="Blues")
+shown = ax.imshow(result.masks["0"].sum(0).reshape(8, 8).numpy(), cmap="Blues")
 ax.set_title("Weights left on each pixel", fontsize=10)
 ax.set_axis_off()
 figure.colorbar(shown, ax=ax)

@@ -1,4 +1,4 @@
-"""Who runs independent blocks of work: threads of this process, unless somebody installs another.
+"""Who runs independent blocks of work: threads of this process, unless someone installs another.
 
 Estimators ask :func:`map_blocks` and do not know who answers::
 
@@ -65,7 +65,7 @@ class Hints:
         comes; its answer is kept in place of the result. In another process a function cannot
         count here, and a result may be too large to be kept.
     asks_to_stop : callable
-        Whether somebody wants an end. Blocks that are not finished then run in this process, where
+        Whether someone wants an end. Blocks that are not finished then run in this process, where
         the function sees the wish and ends at once.
     """
 

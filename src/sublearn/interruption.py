@@ -1,7 +1,7 @@
 """How Ctrl-C reaches work on other threads.
 
 A signal reaches the main thread only. The work it waits for runs elsewhere and asks, between two
-pieces that each take a fraction of a second, whether anybody still wants the result::
+pieces that each take a fraction of a second, whether anyone still wants the result::
 
     for piece in pieces:
         check()  # raises `Abandoned` after Ctrl-C; costs a fraction of a microsecond
@@ -107,7 +107,7 @@ _current: ContextVar[Work | None] = ContextVar("sublearn_work", default=None)
 
 
 def check() -> None:
-    """Raise `Abandoned` once the work of this thread is no longer wanted."""
+    """Raise `Abandoned` if no one waits any more for what this thread does."""
     work = _current.get()
     if work is not None and work.is_abandoned:
         raise Abandoned
@@ -134,7 +134,7 @@ def aside(function: Callable[..., _Result], *args: object, n_operations: float) 
 
     It runs on a thread of its own while this one waits, unless it takes too few operations to be
     worth that. After Ctrl-C the call is left alone: it goes on in the background until it ends,
-    which nothing can hasten, and its result is dropped. So it must change nothing that anybody
+    which nothing can hasten, and its result is dropped. So it must change nothing that anyone
     else sees: factorise a copy, return a new array.
     """
     check()

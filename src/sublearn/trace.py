@@ -253,7 +253,7 @@ def watch(
     :func:`sublearn.interruption.check` often. An exception of the job, of the callback, or Ctrl-C
     is raised here after the job has ended.
 
-    A job that `may_be_left` changes nothing that anybody else sees: all it does is to return a
+    A job that `may_be_left` changes nothing that anyone else sees: all it does is to return a
     result. If it is inside of a long call of BLAS or LAPACK when Ctrl-C comes, it is left behind
     to end when that call does, and the exception is raised at once.
     """

@@ -745,6 +745,23 @@ def test_what_cannot_be_kept_as_data_is_refused(tmp_path, network):
     assert not (tmp_path / "x").exists()
 
 
+def test_a_limit_that_no_penalty_reaches_gives_the_network_back(digits):
+    X, y = digits[0][:150], digits[1][:150]
+    torch.manual_seed(0)
+    module = torch.nn.Linear(64, 10)  # knows all rows by heart, the held-out ones as well
+    optimizer = torch.optim.Adam(module.parameters(), 0.1)
+    for _ in range(200):
+        optimizer.zero_grad()
+        cross_entropy(module(X), y).backward()
+        optimizer.step()
+    settings = QUICK | {"max_stages": 14, "warm_epochs": 1}
+    with pytest.warns(ConvergenceWarning, match="no weights are removed"):
+        found = trim(module, (X, y), max_increase=1e-9, validation_fraction=0.2, **settings)
+    assert len(found.trace) == 14
+    assert (np.diff(found.trace["l1"]) < 0).all()
+    torch.testing.assert_close(found.module.weight, module.weight)
+
+
 def test_the_report_prints_draws_and_goes_to_json(result):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     text = str(result.report)

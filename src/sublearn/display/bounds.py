@@ -46,13 +46,14 @@ class BoundDisplay(Display):
         if limits is not None:
             ax.set_ylim(*limits)
             is_shown = (score >= limits[0]) | (bound <= limits[1])
-            first = late[max(0, int(np.argmax(is_shown)) - 1)]
+            k = int(np.argmax(is_shown))
+            first = max(late[max(0, k - 1)], 0.7 * late[k])
         else:
             first = late[0]
         if first > 0 and late[-1] > 30 * first:
             ax.set_xscale("log")
         if late[-1] > first:
-            ax.set_xlim(first, late[-1])
+            ax.set_xlim(first, late[-1] + 0.04 * (late[-1] - first))
         ax.set(xlabel=unit, ylabel="score")
         ax.set_title(self.title)
         ax.legend(loc="best")

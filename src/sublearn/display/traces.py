@@ -21,6 +21,7 @@ __all__ = ["TraceDisplay"]
 #: Columns that say most, the first ones first, and how they are called below a picture.
 _TELLING = {
     "objective": "objective",
+    "primal": "objective",
     "score": "score",
     "certificate": "certificate (relative gap)",
     "bound": "bound",

@@ -49,7 +49,7 @@ def host_view(folder: SharedFolder) -> tuple[str, bool]:
 async def forget(folder: SharedFolder) -> None:
     """Let go of the functions of a cluster that was left, and of copies of its files.
 
-    A coroutine, so that nobody waits for it.
+    A coroutine, so that no one waits for it.
     """
     _functions.forget(lambda key: key[0] == folder.token)
     folder.forget_copy()

@@ -122,7 +122,7 @@ class Exchange:
     ) -> _Answer:
         """Value and gradient at `x`, and the dual rays of another point, with the next round.
 
-        A round that somebody `needs_moments` for brings `moments`, unless they are here already.
+        A round that someone `needs_moments` for brings `moments`, unless they are here already.
         """
         question = _Question(loss, x, witness, needs_moments)
         with self._turn:

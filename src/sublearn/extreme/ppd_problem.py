@@ -264,7 +264,7 @@ class PPDProblem:
         self.n_lanes = _LANES[X.dtype]
 
     def __getstate__(self) -> State:
-        """For another process: with the columns of X, so that nobody makes a copy of them."""
+        """For another process: with the columns of X, so that no one makes a copy of them."""
         state = {name: value for name, value in self.__dict__.items() if name != "_native"}
         return state | {"_columns": self._data[0].tocsc() if self._columns is None
                         else self._columns}  # fmt: skip

@@ -144,7 +144,7 @@ class PPDSparseClassifier(LinearLabelClassifier):
     class_weight : {"balanced", "propensity"}, mapping, array-like or None, default=None
         Factors of `C` for the samples that carry a label. "balanced": n_samples / (n_classes *
         count), as in scikit-learn. "propensity": 2 / p - 1 with the label's propensity p
-        (:func:`sublearn.metrics.propensities`), which makes up for relevant labels that nobody
+        (:func:`sublearn.metrics.propensities`), which makes up for relevant labels that no one
         assigned [2]_. A mapping from labels, or one number per label in the order of `classes_`. A
         label of weight 0 is not trained. With two classes in a 1-D `y` both have their weight.
     warm_start : bool, default=False

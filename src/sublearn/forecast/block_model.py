@@ -53,7 +53,7 @@ _FIELDS: Fields = {
 
 
 def never() -> bool:
-    """For fits that are never stopped."""
+    """For fits that no one stops."""
     return False
 
 

@@ -197,7 +197,7 @@ def _stack(values: np.ndarray, name: str) -> Table:
 def _as_scores(
     values: ArrayLike, name: str, ndim: int | None = None, *, may_forbid_all: bool = False
 ) -> np.ndarray:
-    """A copy in float64 that no other code can change; NaN and +inf are refused."""
+    """A copy in float64 that no one else can change; NaN and +inf are refused."""
     try:
         out = np.array(values, dtype=np.float64, order="C")
         out += 0.0  # no negative zeros: equal tables have equal bytes

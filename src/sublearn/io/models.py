@@ -178,7 +178,7 @@ class SavedModel:
         )
 
     def _check_is_listed(self) -> None:
-        """A file that could not be loaded is refused while the model is still at hand."""
+        """A file that no one could load is refused while the model is still at hand."""
         cls = type(self)
         home = MODELS.get(cls.__name__)
         if home is None or not f"{cls.__module__}.".startswith(f"{home}."):

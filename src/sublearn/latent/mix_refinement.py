@@ -286,7 +286,7 @@ class StandardRefiner(Refiner):
         return -error, _CLOSE * error
 
     def _set_outliers_apart(self, mixture: Mixture) -> Mixture:
-        """Let some rows belong to no component, if the likelihood gains more than that costs.
+        """Let some rows belong to nothing, if the likelihood gains more than that costs.
 
         Without it a few wild rows blur a component or take one for themselves.
         """

@@ -204,4 +204,4 @@ def _items_field(question: LabelQuestion) -> str:
 
 
 def _never() -> None:
-    """Small questions are answered even if nobody waits any longer."""
+    """Small questions are answered even if no one waits any longer."""

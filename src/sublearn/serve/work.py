@@ -18,11 +18,11 @@ Check = Callable[[], None]
 
 
 class ClientGone(Exception):
-    """The client closed the connection; whatever is answered now, nobody reads it."""
+    """The client closed the connection; whatever is answered now, no one reads it."""
 
 
 class _GaveUp(Exception):
-    """Ends a job that nobody waits for."""
+    """Ends a job that no one waits for."""
 
 
 class Work:

@@ -22,7 +22,7 @@ def write_json(
 ) -> list[bytes]:
     """The answer as JSON, in pieces.
 
-    Python's lock is released between steps, and `check` is called, which raises if nobody waits
+    Python's lock is released between steps, and `check` is called, which raises if no one waits
     any longer.
 
     Raises

@@ -130,7 +130,7 @@ def pairs_of(module: nn.Module) -> list[Pair]:
 
 
 def whole_sequences(module: nn.Module) -> set[nn.Module]:
-    """The ``nn.Sequential`` parts whose own parts are never called, or picked out, beside them."""
+    """The ``nn.Sequential`` parts whose own parts no one calls, or picks out, beside them."""
     tracer = _Tracer()
     try:
         tracer.trace(module)

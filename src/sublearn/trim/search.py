@@ -26,6 +26,8 @@ _LAST_PASSES = 8
 _NEAR = 0.9
 #: Networks that are small enough before that is given up.
 _MOST_SMALL = 4
+#: While no l1 is small enough: the largest factor between two of them, and the least one.
+_MOST_FALL, _LEAST_L1 = 2.0**16, 1e-300
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ class Search:
                 good = tried
             if good is None:
                 self._current = self._given
-                trial /= too_large
-                too_large **= 2
+                trial = max(trial / too_large, _LEAST_L1)
+                too_large = min(too_large**2, _MOST_FALL)
                 continue
             n_misses = 0 if is_good else n_misses + 1
             trial *= step
