@@ -34,7 +34,7 @@ __all__ = ["RECORDS", "SCRIPTS", "main", "tables", "write_pages"]
 SCRIPTS = (
     "extreme", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear",
     "covariance", "graph", "structured", "hierarchy", "latent", "mixtures", "embed",
-    "embed_training", "forecast", "trim", "cluster", "defaults",
+    "embed_training", "forecast", "trim", "cluster", "scale", "defaults",
     "reproduction.extreme", "reproduction.trim", "reproduction.structured", "reproduction.graph",
     "reproduction.embed", "reproduction.latent", "reproduction.optim", "reproduction.hierarchy",
     "reproduction.forecast",
