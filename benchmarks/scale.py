@@ -178,7 +178,8 @@ def measure_outofcore(bench: Bench) -> Figures:
                          loaded["seconds"], fit, fitted["peak"], same])  # fmt: skip
     columns = {
         "memory, MB": "d", "peak MB, store_rows": ".0f<", "MB of text": ".0f",
-        "MB of the store": ".0f", "peak MB, load_xmc": ".0f", "CPU s, store_rows": ".1f<", "CPU s, load_xmc": ".1f",
+        "MB of the store": ".0f", "peak MB, load_xmc": ".0f", "CPU s, store_rows": ".1f<",
+        "CPU s, load_xmc": ".1f",
         "peak MB, fit of stored rows": ".0f<", "peak MB, load and fit": ".0f", "same bits": "",
     }  # fmt: skip
     note = f"{n_rows:,} rows, {X.nnz:,} entries, {n_labels:,} labels."
@@ -336,30 +337,35 @@ TABLES = [
     ),
     Table(
         "outofcore", "Rows on disk",
-        "Generated documents in a text file. Peaks are of a process's own memory, above what it had "
-        "after imports; mapped pages are the system's. Fits have a model_path.",
+        "Generated documents in a text file. Peaks are of a process's own memory, above what it "
+        "had after imports; mapped pages are the system's. Fits have a model_path.",
         measure_outofcore, page="distributed",
     ),
     Table(
         "shards", "Models in shards",
-        "Random weights; the model is opened mapped, from a warm cache of files. CPU of one thread.",
+        "Random weights; the model is opened mapped, from a warm cache of files. CPU "
+        "of one thread.",
         measure_shards, page="distributed",
     ),
     Table(
         "scaling", "Slow links, measured and simulated",
         "Each machine is a Dask worker in network, host and mount namespaces of its own, behind a "
-        "link with this rate in both directions; it is sent the files. Blocks wait for their seconds "
-        "instead of computing, since two cores are not eight machines; scheduler, transfers and "
+        "link with this rate in both directions; it is sent the files. Blocks wait for their "
+        "seconds instead of computing, since two cores are not eight machines; scheduler, "
+        "transfers and "
         "results (100 kB a block) are real. Held-out runs were not used to fit the costs.",
         measure_scaling, page="distributed",
     ),
     Table(
         "simulation", "Simulated: 10 to 1,000 machines",
-        "A million labels, ten million rows of 90 words: costs of blocks as in *Predicted for many "
-        "cores*, of the scheduler and of links as fitted to the runs above. Assumed: machines of 16 "
-        "cores that work on a task of 16 blocks of labels together; ten gigabits; X and its columns "
-        "go to one machine after the other, as the library sends them; a machine that fails is back "
-        "after five minutes, reads X anew, and its task is begun anew; the median of five draws.",
+        "A million labels, ten million rows of 90 words: costs of blocks as in *Predicted for "
+        "many cores*, of the scheduler and of links as fitted to the runs above. Assumed: "
+        "machines of "
+        "16 cores that work on a task of 16 blocks of labels together; ten gigabits; X and its "
+        "columns go to one machine after the other, as the library sends them; a machine "
+        "that fails is "
+        "back after five minutes, reads X anew, and its task is begun anew; the median of "
+        "five draws.",
         measure_simulation, page="distributed",
     ),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ SCRIPTS = (
     "extreme", "records", "tuning", "solvers", "calibration", "serving", "annif_backends", "linear",
     "groups",
     "covariance", "graph", "structured", "hierarchy", "latent", "mixtures", "embed",
-    "embed_training", "forecast", "trim", "cluster", "defaults",
+    "embed_training", "forecast", "trim", "cluster", "scale", "defaults",
     "reproduction.extreme", "reproduction.trim", "reproduction.structured", "reproduction.graph",
     "reproduction.embed", "reproduction.latent", "reproduction.optim", "reproduction.hierarchy",
     "reproduction.forecast",

@@ -14,6 +14,7 @@ import json
 import lzma
 import random
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +32,15 @@ from sublearn.embed import read_word_vectors
 from sublearn.embed.corpus import read_corpus
 from sublearn.graph import read_cfn, read_evidence, read_map, read_uai, read_wcsp
 from sublearn.hierarchy import Taxonomy
-from sublearn.io import load_arff, load_conll, load_npz, load_svmlight, load_texts, load_xmc
+from sublearn.io import (
+    load_arff,
+    load_conll,
+    load_npz,
+    load_svmlight,
+    load_texts,
+    load_xmc,
+    store_rows,
+)
 from sublearn.io.files import reading
 from sublearn.io.taxonomies import load_hmc, load_hmc_dataset
 from sublearn.kinds.load_files import read_dates, read_loads
@@ -156,8 +165,15 @@ class Reader:
     cases: int = 40_000
 
 
+def _stored(path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store_rows(path, f"{folder}/rows", memory="16MB")
+
+
 READERS = {
     "xmc": Reader(".xmc.txt", _xmc, XMC),
+    "stored-xmc": Reader(".xmc.txt", _stored, XMC, 2_000),
+    "stored-svmlight": Reader(".svm", _stored, SETS, 2_000),
     "svmlight": Reader(".svm", _svm, SVM),
     "svmlight-sets": Reader(".svm", lambda path: load_svmlight(path, multilabel=True), SETS),
     "arff": Reader(".arff", _arff, ARFF),

@@ -342,30 +342,7 @@ class _Run(BlockRun[Future]):
         """How many there are."""
         return len(self.client.nthreads())
 
-<<<<<<< HEAD:src/sublearn/distributed/on_dask.py
     def submit_copies(self) -> None:
-=======
-    def _refuse_if_gone(self) -> None:
-        refuse_if_gone(self.client, f": {self._so_far()}")
-
-    def _look_around(self) -> None:
-        """Nothing came for a moment: is anyone there, and is a block late?"""
-        self._refuse_if_gone()
-        silent = time.monotonic() - self.last_news
-        if silent > _PATIENCE_SECONDS and not self.client.nthreads():
-            warnings.warn(
-                f"the cluster has no workers; {self._so_far()}, the others wait", stacklevel=2
-            )
-            self.last_news = time.monotonic()
-        if not self.seconds:
-            return
-        late = max(_LATE * statistics.median(self.seconds), _LEAST_LATE_SECONDS)
-        if silent > late:
-            self._submit_copies()
-            self.last_news = time.monotonic()
-
-    def _submit_copies(self) -> None:
->>>>>>> w/plots:src/sublearn/distributed/cluster.py
         """Resubmit the blocks of silent workers to other workers."""
         holders = {key: address for address, keys in self.client.processing().items()
                    for key in keys}  # fmt: skip

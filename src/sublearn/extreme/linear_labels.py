@@ -121,7 +121,7 @@ class LinearLabels:
         # Lists are checked and bounded once, biases ranked once; the compiled code relies on it.
         for array in (lists.offsets, lists.labels, lists.values, bias):
             array.flags.writeable = False
-        self.lists = lists
+        self._lists = lists
         self.bias = bias
         self._list_length = 1 + len(lists.labels) / max(1, lists.n_features)
         self._native = _core.linear_model(
@@ -151,6 +151,11 @@ class LinearLabels:
             "weights_values": self.lists.values,
         }
         return state if self.lists.scales is None else state | {"weights_scales": self.lists.scales}
+
+    @property
+    def lists(self) -> LabelLists:
+        """Weights by feature, as they are stored."""
+        return self._lists
 
     @property
     def weights(self) -> sp.csr_matrix:

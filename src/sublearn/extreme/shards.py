@@ -57,7 +57,7 @@ class ShardedLabels(LinearLabels):
         return ShardedLabels, (self.shards, self.bias)
 
     @property
-    def lists(self) -> LabelLists:  # type: ignore[override]
+    def lists(self) -> LabelLists:
         """All weights in memory, for a file."""
         return LabelLists.of(self.weights)
 

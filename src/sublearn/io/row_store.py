@@ -34,7 +34,7 @@ __all__ = ["MANIFEST", "StoredMatrix", "StoredRows", "array_types", "digest_of",
 MANIFEST = "rows.json"
 _FORMAT = {"format": "sublearn rows", "version": 1}
 _MOST_MANIFEST_BYTES = 2**16
-_STEP = 2**22  # entries that are looked at together
+_STEP = 2**18  # entries that are looked at together
 _NARROW = np.iinfo(np.int32).max
 _Stamp: TypeAlias = tuple[int, int, int]
 
