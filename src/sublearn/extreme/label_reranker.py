@@ -92,9 +92,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2
         + C \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
 
-    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi` makes
-    each number a line that bends at five knots, and gives it a weight of its own for labels of
-    no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
+    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi`
+    makes each number a line that bends at five knots, and gives it a weight of its own for labels
+    of no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
     `certificate_` is its duality gap over its objective.
 
     Parameters
