@@ -94,7 +94,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
 
     over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi`
     makes each number a line that bends at five knots, and gives it a weight of its own for labels
-    of no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
+    of no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small:
     `certificate_` is its duality gap over its objective.
 
     Parameters
@@ -222,7 +222,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         self,
         texts: Iterable[str],
         y: LabelsLike | EncodedLabels,
-        label_names: Mapping[Hashable, str] | None = None,
+        label_names: Mapping[Any, str] | None = None,
     ) -> LabelReranker:
         """Learn both stages.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +55,7 @@ class FirstStage:
 
 
 def with_named(
-    labels: EncodedLabels, names: Mapping[Hashable, str] | None
+    labels: EncodedLabels, names: Mapping[Any, str] | None
 ) -> tuple[EncodedLabels, list[str] | None]:
     """Labels with those that are only named after them, and the titles of all, if there are any."""
     if names is None:
@@ -71,7 +72,7 @@ def with_named(
     return labels, titles if any(titles) else None
 
 
-def _extended(labels: EncodedLabels, names: Mapping[Hashable, str]) -> EncodedLabels:
+def _extended(labels: EncodedLabels, names: Mapping[Any, str]) -> EncodedLabels:
     """With the labels that are only named, after the others."""
     own = set(labels.classes.tolist())
     more = [label for label in names if label not in own]
