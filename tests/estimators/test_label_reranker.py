@@ -178,7 +178,7 @@ def test_ranks_as_brute_force_does(model):
     by["title"], by["title in text"] = stage.titles.overlaps(grams, candidates)
     names, raw = features(candidates, by, model.label_counts_)
     assert names == model.pair_features_.tolist()
-    z = model.pieces_.expand(raw) @ model.weights_ + model.intercept_ - model.threshold_
+    z = model._pieces.expand(raw) @ model.weights_ + model.intercept_ - model.threshold_
     order = np.lexsort((candidates.labels, -z))[:10]
     labels, found = model.predict_top_k([text], 10)
     assert labels[0].tolist() == model.classes_[candidates.labels[order]].tolist()
@@ -317,7 +317,7 @@ def test_refuses_what_it_cannot_learn_from(texts, labels, names, said):
         (lambda m: setattr(m, "weights_", m.weights_[:-1]), "weights_"),
         (lambda m: setattr(m, "pair_features_", m.pair_features_[:-1]), "pair_features_"),
         (lambda m: setattr(m, "classes_", np.array(["c1", "other"])), "must be among classes_"),
-        (lambda m: m.pieces_.sizes.fill(0), "sizes must be above 0"),
+        (lambda m: m._pieces.sizes.fill(0), "sizes must be above 0"),
     ],
 )
 def test_refuses_a_file_whose_parts_do_not_belong_together(tmp_path, change, said):

@@ -46,6 +46,7 @@ analyzer=snowball(english)
 vocab=headings
 l1=0.3
 rerank=1
+allow_learn=true
 
 [wrong]
 language=en

@@ -302,9 +302,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
                 f"candidates to learn from, got {int(is_true.sum())} right ones of {len(is_true)}; "
                 "give more texts or a larger validation_fraction"
             )
-        self.pieces_ = Pieces.of(raw, is_true)
+        self._pieces = Pieces.of(raw, is_true)
         self.pair_features_ = np.array(found[0][1], dtype=object)
-        X = self.pieces_.expand(raw)
+        X = self._pieces.expand(raw)
         solution = self._solve(X, is_true)
         self.weights_, self.intercept_ = solution.x, float(solution.intercept)
         scores = X @ self.weights_ + self.intercept_
@@ -344,7 +344,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         for start in range(0, len(texts), _BLOCK):
             block = slice(start, start + _BLOCK)
             candidates, _, raw = self._look(stage, texts[block], self.candidates)
-            found = self.pieces_.expand(raw) @ self.weights_ + self.intercept_ - self.threshold_
+            found = self._pieces.expand(raw) @ self.weights_ + self.intercept_ - self.threshold_
             ids[block], scores[block] = _best(candidates, found, k)
         return ids, scores
 
@@ -435,7 +435,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         state = super()._to_bundle() | {"together_": stage.together}
         for i, tagger in enumerate(stage.taggers):
             state |= nested_state(tagger, f"{_TAGGER}{i}.")
-        parts = {_NEAR: stage.neighbours, _TITLES: stage.titles, _PIECES: self.pieces_}
+        parts = {_NEAR: stage.neighbours, _TITLES: stage.titles, _PIECES: self._pieces}
         for head, part in parts.items():
             own = {} if part is None else part.to_state()
             state |= {f"{head}{name}": value for name, value in own.items()}
@@ -482,10 +482,10 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         stage = self._stage
         n_scores = len(stage.taggers) + (stage.neighbours is not None) + 1
         n_features = 3 * (n_scores + (2 if stage.titles is not None else 0)) + 1
-        self.pieces_ = Pieces.from_state(state, n_features)
-        if (n_names, n_weights) != (n_features, len(self.pieces_.means)):
+        self._pieces = Pieces.from_state(state, n_features)
+        if (n_names, n_weights) != (n_features, len(self._pieces.means)):
             raise ValueError(
-                f"pair_features_ and weights_ must be {n_features} and {len(self.pieces_.means)}, "
+                f"pair_features_ and weights_ must be {n_features} and {len(self._pieces.means)}, "
                 f"got {n_names} and {n_weights}"
             )
 
