@@ -128,14 +128,17 @@ def charts(name: str, outcomes: Sequence[Outcome]) -> list[Chart]:
     return [Chart(name, f"{name}: what each part brings", "", "more is better", series, "bars")]
 
 
-def table(name: str, names: Sequence[str], n_train: int | None, n_test: int, title: str) -> Table:
-    return Table(title, title, "", measured(name, names, n_train, n_test))
+def table(
+    name: str, names: Sequence[str], n_train: int | None, n_test: int, title: str,
+    page: str | None = None,
+) -> Table:  # fmt: skip
+    return Table(title, title, "", measured(name, names, n_train, n_test), page)
 
 
 TABLES = [
-    table("gnd", (*PARTS, *DENSE, *RIVALS), 10_000, 2_000, "gnd"),
+    table("gnd", (*PARTS, *DENSE, *RIVALS), 10_000, 2_000, "gnd", page=""),
+    table("yso_en", (*PARTS, *RIVALS), 10_000, 2_000, "yso_en", page=""),
     table("gnd-keywords", ("sublearn", "reranker", *RIVALS), 10_000, 2_000, "gnd-keywords"),
-    table("yso_en", (*PARTS, *RIVALS), 10_000, 2_000, "yso_en"),
     table("yso_fi", (*PARTS, *RIVALS), 10_000, 2_000, "yso_fi"),
     table("gnd", ("sublearn", "reranker"), None, 20_000, "gnd-all"),
 ]
