@@ -34,13 +34,13 @@ def ours(name: str, note: str, **settings: Any) -> Entrant:
 PLAIN = {"n_neighbors": 0, "titles": False}
 ENTRANTS = [
     ours("sublearn", "TextTagger by words", is_single=True),
-    ours("+ second stage", "LabelReranker on its own scores, frequency and support", **PLAIN),
-    ours("+ neighbours", "and the nearest training texts", titles=False),
-    ours("+ titles", "and the titles, no neighbours", n_neighbors=0),
-    ours("LabelReranker", "titles and neighbours: its default"),
-    ours("without refit", "the first stage does not learn from held-out texts", refit=False),
-    ours("two taggers", "by words and by characters", characters=True),
-    ours("sublearn + SVD", "TextTagger with 200 dense numbers a text", is_single=True, svd=200),
+    ours("second-stage", "LabelReranker on its own scores, frequency and support", **PLAIN),
+    ours("neighbours", "and the nearest training texts", titles=False),
+    ours("titles", "and the titles, no neighbours", n_neighbors=0),
+    ours("reranker", "titles and neighbours: its default"),
+    ours("no-refit", "the first stage does not learn from held-out texts", refit=False),
+    ours("two-taggers", "by words and by characters", characters=True),
+    ours("sublearn-svd", "TextTagger with 200 dense numbers a text", is_single=True, svd=200),
     Entrant("omikuji", "extreme/omikuji_forest.py", note="Parabel", environment="omikuji"),
     Entrant(
         "omikuji-bonsai", "extreme/omikuji_forest.py",
@@ -57,10 +57,10 @@ ENTRANTS = [
     ),
 ]  # fmt: skip
 PARTS = (
-    "sublearn", "+ second stage", "+ neighbours", "+ titles", "LabelReranker", "without refit",
+    "sublearn", "second-stage", "neighbours", "titles", "reranker", "no-refit",
 )  # fmt: skip
 RIVALS = ("omikuji", "omikuji-bonsai", "pecos-tree", "napkinxc-plt", "fasttext-hs")
-DENSE = ("two taggers", "sublearn + SVD")
+DENSE = ("two-taggers", "sublearn-svd")
 COLUMNS = {
     "fit CPU s": ".1f<", "fit wall s": ".1f<", "CPU ms/row": ".2f<", "P@1": ".4f>", "P@5": ".4f>",
     "R@5": ".4f>", "R@20": ".4f>", "F1@1": ".4f>", "F1@3": ".4f>", "F1@5": ".4f>",
@@ -128,14 +128,17 @@ def charts(name: str, outcomes: Sequence[Outcome]) -> list[Chart]:
     return [Chart(name, f"{name}: what each part brings", "", "more is better", series, "bars")]
 
 
-def table(name: str, names: Sequence[str], n_train: int | None, n_test: int, title: str) -> Table:
-    return Table(title, title, "", measured(name, names, n_train, n_test))
+def table(
+    name: str, names: Sequence[str], n_train: int | None, n_test: int, title: str,
+    page: str | None = None,
+) -> Table:  # fmt: skip
+    return Table(title, title, "", measured(name, names, n_train, n_test), page)
 
 
 TABLES = [
-    table("gnd", (*PARTS, *DENSE, *RIVALS), 20_000, 4_000, "gnd"),
-    table("gnd-keywords", ("sublearn", "LabelReranker", *RIVALS), 20_000, 4_000, "gnd-keywords"),
-    table("yso_en", (*PARTS, *RIVALS), 20_000, 4_000, "yso_en"),
-    table("yso_fi", (*PARTS, *RIVALS), 20_000, 4_000, "yso_fi"),
-    table("gnd", ("sublearn", "LabelReranker"), None, 20_000, "gnd-all"),
+    table("gnd", (*PARTS, *DENSE, *RIVALS), 10_000, 2_000, "gnd", page=""),
+    table("yso_en", (*PARTS, *RIVALS), 10_000, 2_000, "yso_en", page=""),
+    table("gnd-keywords", ("sublearn", "reranker", *RIVALS), 10_000, 2_000, "gnd-keywords"),
+    table("yso_fi", (*PARTS, *RIVALS), 10_000, 2_000, "yso_fi"),
+    table("gnd", ("sublearn", "reranker"), None, 20_000, "gnd-all"),
 ]

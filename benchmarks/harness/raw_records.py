@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import lzma
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -129,4 +130,4 @@ def pack(name: str, texts: Sequence[str]) -> dict[str, np.ndarray]:
 def unpack(name: str, arrays: Arrays) -> list[str]:
     """Inverse of `pack`."""
     raw, ends = arrays[f"{name}_bytes"].tobytes(), arrays[f"{name}_ends"].tolist()
-    return [raw[a:b].decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [raw[a:b].decode() for a, b in itertools.pairwise(ends)]

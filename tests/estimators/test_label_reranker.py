@@ -1,5 +1,7 @@
 """LabelReranker: its numbers against brute force, its second stage against scikit-learn."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -129,7 +131,7 @@ def test_a_function_of_pieces_is_a_line_that_bends_at_the_knots():
     assert np.abs(columns.mean(axis=0)).max() < 1e-8
     weights = rng.normal(size=columns.shape[1]) * (np.arange(columns.shape[1]) < 6)
     knots = np.sort(pieces.knots[0])
-    for low, high in zip(knots[:-1], knots[1:], strict=True):
+    for low, high in itertools.pairwise(knots):
         x = np.column_stack([np.linspace(low, high, 5), np.full(5, 1.0)])
         assert np.abs(np.diff(pieces.expand(x) @ weights, n=2)).max() < 1e-9
 
@@ -175,8 +177,8 @@ def test_ranks_as_brute_force_does(model):
     }
     by["title"], by["title in text"] = stage.titles.overlaps(grams, candidates)
     names, raw = features(candidates, by, model.label_counts_)
-    assert names == model.feature_names_.tolist()
-    z = model.pieces_.expand(raw) @ model.weights_ + model.intercept_ - model.threshold_
+    assert names == model.pair_features_.tolist()
+    z = model._pieces.expand(raw) @ model.weights_ + model.intercept_ - model.threshold_
     order = np.lexsort((candidates.labels, -z))[:10]
     labels, found = model.predict_top_k([text], 10)
     assert labels[0].tolist() == model.classes_[candidates.labels[order]].tolist()
@@ -204,16 +206,16 @@ def test_a_label_without_a_text_is_found_by_its_title():
     assert model.label_counts_.tolist() == [20, 20, 0]
     candidates, _, raw = model._look(model._stage, ["old lighthouses"], 3)
     at = candidates.labels.tolist().index(2)
-    title = model.feature_names_.tolist().index("title")
+    title = model.pair_features_.tolist().index("title")
     assert raw[at, title] == raw[:, title].max() > 0.9
     assert model.label_names_.tolist() == ["coasts", "surveys", "lighthouses"]
 
 
 def test_labels_that_are_words_are_their_own_titles():
-    assert "title" in small().fit(FEW, FEW_LABELS).feature_names_
-    assert "title" not in small().fit(FEW, FEW_LABELS, label_names={}).feature_names_
+    assert "title" in small().fit(FEW, FEW_LABELS).pair_features_
+    assert "title" not in small().fit(FEW, FEW_LABELS, label_names={}).pair_features_
     numbers = [[int(name[1]) for name in own] for own in FEW_LABELS]
-    assert "title" not in small().fit(FEW, numbers).feature_names_
+    assert "title" not in small().fit(FEW, numbers).pair_features_
 
 
 def test_all_labels_are_ranked_if_that_many_are_asked_for(model):
@@ -249,7 +251,7 @@ def test_several_taggers_are_mixed(tmp_path):
     both = [tagger(), tagger(analyzer="char_wb")]
     model = LabelReranker(both, random_state=0, refit=False).fit(TEXTS[:300], LABELS[:300])
     assert [one.analyzer_ for one in model.taggers_] == ["word", "char_wb"]
-    assert "tagger 2" in model.feature_names_
+    assert "tagger 2" in model.pair_features_
     model.save(tmp_path / "m")
     again = sublearn.load(tmp_path / "m")
     for left, right in zip(again.predict_top_k(NEW), model.predict_top_k(NEW), strict=True):
@@ -263,7 +265,7 @@ def test_without_refit_the_first_stage_does_not_know_the_held_out_texts():
 
 def test_without_neighbours_no_text_is_stored(tmp_path):
     model = small(n_neighbors=0).fit(FEW, FEW_LABELS)
-    assert "neighbours" not in model.feature_names_
+    assert "neighbours" not in model.pair_features_
     model.save(tmp_path / "m")
     assert not any(name.startswith("neighbours.") for name in model._to_bundle())
     assert sublearn.load(tmp_path / "m").predict(FEW[:4]) == model.predict(FEW[:4])
@@ -313,9 +315,9 @@ def test_refuses_what_it_cannot_learn_from(texts, labels, names, said):
     ("change", "said"),
     [
         (lambda m: setattr(m, "weights_", m.weights_[:-1]), "weights_"),
-        (lambda m: setattr(m, "feature_names_", m.feature_names_[:-1]), "feature_names_"),
+        (lambda m: setattr(m, "pair_features_", m.pair_features_[:-1]), "pair_features_"),
         (lambda m: setattr(m, "classes_", np.array(["c1", "other"])), "must be among classes_"),
-        (lambda m: m.pieces_.sizes.fill(0), "sizes must be above 0"),
+        (lambda m: m._pieces.sizes.fill(0), "sizes must be above 0"),
     ],
 )
 def test_refuses_a_file_whose_parts_do_not_belong_together(tmp_path, change, said):

@@ -35,6 +35,7 @@ from sublearn.hierarchy import Taxonomy
 from sublearn.io import (
     load_arff,
     load_conll,
+    load_label_names,
     load_npz,
     load_svmlight,
     load_texts,
@@ -67,6 +68,7 @@ CONLLU = (
     b"2\tdog\tdog\tNOUN\tNN\t_\t0\troot\t_\t_\n\n",
 )
 TSV = (b"sea,land\tThe Baltic coast\nnumbers\ta survey\tof data\n\n",)
+NAMES = (b"sea\tThe Baltic\nland\tcoasts\tof it\n\n", b"p10\t\n")
 CSV = (b'text,labels\n"a ""quoted"" text, long","sea,land"\nshort,numbers\n',)
 JSONL = (b'{"text": "a survey", "labels": ["x", "y"]}\n{"text": "\\u00e4", "labels": "x,z"}\n',)
 RCV1 = (
@@ -184,6 +186,7 @@ READERS = {
     "skos": Reader(".ttl", Taxonomy.from_skos, SKOS, 6_000),
     "conll": Reader(".conll", load_conll, CONLL),
     "conllu": Reader(".conllu", load_conll, CONLLU),
+    "names": Reader(".tsv", load_label_names, NAMES),
     "tsv": Reader(".tsv", load_texts, TSV),
     "csv": Reader(".csv", load_texts, CSV),
     "jsonl": Reader(".jsonl", load_texts, JSONL),

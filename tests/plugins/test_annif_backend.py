@@ -39,6 +39,15 @@ analyzer=snowball(english)
 vocab=headings
 allow_learn=true
 
+[ranked]
+language=en
+backend=sublearn
+analyzer=snowball(english)
+vocab=headings
+l1=0.3
+rerank=1
+allow_learn=true
+
 [wrong]
 language=en
 backend=sublearn
@@ -93,7 +102,7 @@ def annif(tmp_path_factory):
 
     done = run("load-vocab", "headings", "vocab.tsv", "--language", "en")
     assert done.returncode == 0, done.stderr
-    for project in ("tfidf", "ours", "plain", "grown"):
+    for project in ("tfidf", "ours", "plain", "grown", "ranked"):
         done = run("train", project, "train.tsv", "-j", "1")
         assert done.returncode == 0, done.stderr
     return run
@@ -127,6 +136,16 @@ def test_learns_about_as_much_from_few_records_as_the_baseline_of_annif(annif):
 def test_probabilities_rank_as_scores_do(annif):
     ours, plain = evaluate(annif, "ours"), evaluate(annif, "plain")
     assert ours["Precision@1"] > 0.8 * plain["Precision@1"]
+
+
+def test_a_second_stage_suggests_better(annif):
+    ours, ranked = evaluate(annif, "ours"), evaluate(annif, "ranked")
+    assert ranked["F1@5"] > ours["F1@5"]
+    done = annif("suggest", "ranked", "--limit", "5", text=load_quickstart(10).test_texts[1])
+    scores = [float(line.split("\t")[2]) for line in done.stdout.splitlines()]
+    assert 0 < scores[-1] <= scores[0] <= 1
+    done = annif("learn", "ranked", "test.tsv")
+    assert "does not learn further" in done.stderr
 
 
 def test_learns_from_further_documents(annif):

@@ -3,6 +3,8 @@
 Words are counted within `fit`, with the settings that the rivals' rows were made with.
 """
 
+import itertools
+
 import numpy as np
 from harness.raw_records import unpack
 from sklearn.decomposition import TruncatedSVD
@@ -15,8 +17,7 @@ def read(arrays):
     found = {"texts": unpack("text", arrays)}
     if "Y" in arrays:
         Y = arrays["Y"]
-        ends = zip(Y.indptr[:-1], Y.indptr[1:], strict=True)
-        found["labels"] = [Y.indices[a:b].tolist() for a, b in ends]
+        found["labels"] = [Y.indices[a:b].tolist() for a, b in itertools.pairwise(Y.indptr)]
         found["titles"] = dict(enumerate(unpack("title", arrays)))
     return found
 

@@ -16,7 +16,7 @@ import typer
 from typer.models import OptionInfo
 
 from sublearn.cli.job import as_typed, call_of, check_call, keep_call, part_of
-from sublearn.cli.methods import METHODS, TEXT, Method
+from sublearn.cli.methods import METHODS, RERANK, TEXT, Method
 from sublearn.cli.options import (
     FLAG,
     OF_DATA,
@@ -108,6 +108,10 @@ FORM_OPTIONS: dict[str, Any] = {
     ],
     "separator": Separator,
     "columns": Columns,
+    "label_names": Annotated[
+        Path | None,
+        _form_option("FILE", "Titles of labels, a line `label TAB title` for each, for `rerank`."),
+    ],
     "taxonomy": Annotated[
         Path | None,
         _form_option(
@@ -186,7 +190,7 @@ class Learner:
     def of(cls, name: str, classifier: str | None) -> Learner:
         """Refuses names that are none, and a classifier that takes no plain labels."""
         find_method(name)
-        if name != TEXT:
+        if name not in (TEXT, RERANK):
             return cls(name)
         found = find_method(classifier or "ppd-sparse", "--classifier")
         if found.kind not in _CLASSIFIERS:
@@ -207,9 +211,16 @@ class Learner:
         from sublearn.cli.params import params_of
 
         found = params_of(class_of(self.name))
-        if self.classifier is not None:
-            found |= params_of(class_of(self.classifier))
+        for inner in self.inner():
+            found |= params_of(class_of(inner))
         return found
+
+    def inner(self) -> list[str]:
+        """The methods within: that of words and that of labels. Theirs is an option of a name
+        that several have, threads and seed apart."""
+        if self.classifier is None:
+            return []
+        return [TEXT, self.classifier] if self.name == RERANK else [self.classifier]
 
     def has_bar(self) -> bool:
         """Whether a fit can draw a progress bar."""
@@ -217,12 +228,15 @@ class Learner:
 
     def can_compress(self) -> bool:
         """Whether weights can be saved with fewer bits."""
+        if self.name == RERANK:
+            return False
         cls = class_of(self.classifier or self.name)
         return any("compress" in vars(one) for one in cls.__mro__)
 
     def can_part(self) -> bool:
         """Whether processes can solve a part of a fit each."""
-        return "model_path" in class_of(self.classifier or self.name)._rules
+        learner = class_of(self.classifier or self.name)
+        return self.name != RERANK and "model_path" in learner._rules
 
     def grow_at(self, estimator: BaseEstimator, model: Path) -> None:
         """Let the estimator write what it has solved beside the file of its model."""
@@ -236,6 +250,12 @@ class Learner:
         outer = class_of(self.name)
         if self.classifier is None:
             return build(outer, values)
+        if self.name == RERANK:
+            tagger = Learner(TEXT, self.classifier)
+            own = params_of(outer).keys() - tagger.params().keys() | set(_COMMON)
+            words = {name: value for name, value in values.items() if name in own}
+            within = {n: v for n, v in values.items() if n not in own or n in _COMMON}
+            return build(outer, words).set_params(taggers=tagger.make(within))
         own = params_of(outer).keys() - {"verbose"}
         inner = {name: value for name, value in values.items() if name not in own}
         words = {name: value for name, value in values.items() if name in own}

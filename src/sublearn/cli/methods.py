@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["METHODS", "TEXT", "Method"]
+__all__ = ["METHODS", "RERANK", "TEXT", "Method"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Method:
 
 #: The method of raw text, whose classifier is another method.
 TEXT = "text"
+#: The same with a second stage around it.
+RERANK = "rerank"
 
 METHODS = {
     TEXT: Method(
@@ -50,6 +52,13 @@ METHODS = {
         "Labels of raw text: one label or many for each text, of very many.",
         ("vectorizer", "analyzer", "ngram_range", "min_df", "stop_words", "l1", "C"),
         "records.tsv --model tags.model --min-df 2",
+        {"l1": ("0.05", "0.1", "0.3", "1"), "min_df": ("1", "2")},
+    ),
+    RERANK: Method(
+        "sublearn.extreme", "LabelReranker", "text_labels",
+        "Labels of raw text, ranked again by near texts and titles: better, for twice the time.",
+        ("candidates", "n_neighbors", "refit", "analyzer", "min_df", "l1"),
+        "records.tsv --label-names subjects.tsv --model tags.model",
         {"l1": ("0.05", "0.1", "0.3", "1"), "min_df": ("1", "2")},
     ),
     "ppd-sparse": Method(

@@ -33,8 +33,8 @@ __all__ = ["Param", "build", "params_of"]
 
 #: Parameters that no word on a command line can be, or that the commands set themselves.
 _NOT_TYPED = {
-    "callback", "classifier", "estimator", "holidays", "model_path", "penalty_weights", "taxonomy",
-    "verbose", "warm_start",
+    "callback", "classifier", "estimator", "holidays", "model_path", "penalty_weights", "taggers",
+    "taxonomy", "verbose", "warm_start",
 }  # fmt: skip
 _LONG = 70  # characters of help that fill a line
 _WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sublearn.execution import all_or_nothing
 from sublearn.extreme.explanation import Explanation
-from sublearn.extreme.rerank_features import Pieces, features, support
-from sublearn.extreme.rerank_sources import Candidates, Listed, Neighbours, Titles
+from sublearn.extreme.rerank_features import Pieces
+from sublearn.extreme.rerank_sources import Candidates, Neighbours, Titles
+from sublearn.extreme.rerank_stage import FirstStage, shares_together, used_labels, with_named
 from sublearn.extreme.text_tagger import TextTagger
 from sublearn.extreme.text_vectors import check_texts
 from sublearn.extreme.thresholds import Entries, best_threshold
@@ -24,7 +24,17 @@ from sublearn.fitting.held_out import pick_labels, split_rows
 from sublearn.fitting.labels import LabelClassifier, as_k
 from sublearn.fitting.progress import Progress
 from sublearn.interruption import check
-from sublearn.io.fields import FEATURES, Fields, Floats, Integers, Number, Parts, Sparse, Strings, take_parts
+from sublearn.io.fields import (
+    FEATURES,
+    Fields,
+    Floats,
+    Integers,
+    Number,
+    Parts,
+    Sparse,
+    Strings,
+    take_parts,
+)
 from sublearn.io.models import nested_state, restore_nested, storable_params
 from sublearn.metrics.names import find_positions
 from sublearn.optim.linear_problem import LinearProblem, Penalty
@@ -36,11 +46,8 @@ from sublearn.validation import (
     RUN_RULES,
     Boolean,
     EncodedLabels,
-    InstanceOf,
     Interval,
-    LabelKind,
     NonNegative,
-    OrNone,
     Positive,
     Rule,
     as_n_threads,
@@ -49,7 +56,6 @@ from sublearn.validation import (
     decode_predictions,
     encode_labels,
 )
-from sublearn.validation.values import show
 
 if TYPE_CHECKING:
     from sublearn.validation.labels import DecodedLabels
@@ -74,41 +80,6 @@ class _Taggers(Rule):
         return "a TextTagger, a list of them, or None"
 
 
-@dataclass(frozen=True, eq=False)
-class _FirstStage:
-    """What lists labels for texts, and what is known of the labels."""
-
-    classes: np.ndarray
-    taggers: list[TextTagger]
-    counts: np.ndarray
-    together: sp.csr_matrix
-    neighbours: Neighbours | None
-    titles: Titles | None
-
-    def look(
-        self, texts: list[str], size: int, n_near: int, n_threads: int
-    ) -> tuple[Candidates, list[str], np.ndarray]:
-        """Candidates, and their features with names."""
-        lists = {}
-        X = self.taggers[0].transform(texts)
-        for i, tagger in enumerate(self.taggers):
-            found, scores = tagger.predict_top_k(texts, size)
-            places = find_positions(self.classes, found, argument="texts")
-            lists[f"tagger {i + 1}" if i else "tagger"] = Listed(places, scores)
-        if self.neighbours is not None:
-            lists["neighbours"] = self.neighbours.listed(X, n_near, size, n_threads)
-        rows = None if self.titles is None else self.titles.rows(texts)
-        if self.titles is not None:
-            lists["title"] = self.titles.listed(rows, size, n_threads)
-        candidates = Candidates.union(list(lists.values()), len(self.classes))
-        scored = {n: candidates.scores_by(one) for n, one in lists.items() if n != "title"}
-        scored["support"] = candidates.values_in(support(lists["tagger"], self.together))
-        if self.titles is not None:
-            cosines, shares = self.titles.overlaps(rows, candidates)
-            scored |= {"title": cosines, "title in text": shares}
-        return candidates, *features(candidates, scored, self.counts)
-
-
 class LabelReranker(LabelClassifier, BaseEstimator):
     r"""Ranks again what several sources suggest for a text: a second stage of text tagging.
 
@@ -121,9 +92,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     .. math:: \min_{w, b} \tfrac12 \|w\|^2
         + C \sum_i \log(1 + e^{-y_i (\langle w, \phi(x_i) \rangle + b)})
 
-    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi` makes
-    each number a line that bends at five knots, and gives it a weight of its own for labels of
-    no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small, and
+    over pairs, :math:`y_i = 1` where the text carries the label and -1 elsewhere. :math:`\phi`
+    makes each number a line that bends at five knots, and gives it a weight of its own for labels
+    of no training text, of 1 and 2, 3 to 9, 10 to 49, and more. The problem is convex and small:
     `certificate_` is its duality gap over its objective.
 
     Parameters
@@ -164,13 +135,13 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     taggers_ : list of TextTagger
         The fitted first stage.
     weights_ : ndarray
-        Of the second stage: for each of `feature_names_` six pieces of its line; then for each band
+        Of the second stage: for each of `pair_features_` six pieces of its line; then for each band
         of frequency a constant and the features.
     intercept_ : float
         Their intercept. Scores are above zero where a label would be predicted.
     threshold_ : float
         Log odds that are a score of zero, the best for F1 on the held-out texts.
-    feature_names_ : ndarray of str
+    pair_features_ : ndarray of str
         What is known of a pair.
     label_counts_ : ndarray of int64
         Number of training texts that carry each label.
@@ -212,7 +183,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
 
     _STORED: ClassVar[tuple[str, ...]] = (
         *LabelClassifier._STORED, "weights_", "intercept_", "threshold_", "label_counts_",
-        "feature_names_",
+        "pair_features_",
     )  # fmt: skip
 
     def __init__(
@@ -251,7 +222,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         self,
         texts: Iterable[str],
         y: LabelsLike | EncodedLabels,
-        label_names: Mapping[Hashable, str] | None = None,
+        label_names: Mapping[Any, str] | None = None,
     ) -> LabelReranker:
         """Learn both stages.
 
@@ -276,7 +247,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         if len(texts) < 2:
             raise ValueError(f"LabelReranker.fit.texts must be two or more, got {len(texts)}")
         labels = encode_labels(y, len(texts), estimator_name=type(self).__name__)
-        labels, names = _with_named(labels, label_names)
+        labels, names = with_named(labels, label_names)
         share = min(self.validation_fraction, _MOST_HELD_OUT / len(texts))
         used, held_out = split_rows(len(texts), share, _generator(self.random_state))
         asked = [texts[i] for i in held_out]
@@ -293,18 +264,18 @@ class LabelReranker(LabelClassifier, BaseEstimator):
 
     def _first_stage(
         self, texts: list[str], labels: EncodedLabels, rows: np.ndarray, titles: Titles | None
-    ) -> _FirstStage:
+    ) -> FirstStage:
         """Everything but the second stage, learnt from some of the texts."""
         own = [texts[i] for i in rows]
         carried = pick_labels(labels, rows)
-        taggers = [clone(one).fit(own, _used(carried)) for one in self._given()]
+        taggers = [clone(one).fit(own, used_labels(carried)) for one in self._given()]
         indicator = carried.to_csr()
         near = None
         if self.n_neighbors:
             near = Neighbours.of(taggers[0].transform(own), indicator)
         counts = carried.counts()
-        return _FirstStage(
-            labels.classes, taggers, counts, _together(indicator, counts), near, titles
+        return FirstStage(
+            labels.classes, taggers, counts, shares_together(indicator, counts), near, titles
         )
 
     def _given(self) -> list[TextTagger]:
@@ -312,7 +283,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
             return [TextTagger(decision="above_zero")]
         return [self.taggers] if isinstance(self.taggers, TextTagger) else list(self.taggers)
 
-    def _learn(self, stage: _FirstStage, texts: list[str], truth: sp.csr_matrix) -> None:
+    def _learn(self, stage: FirstStage, texts: list[str], truth: sp.csr_matrix) -> None:
         """The second stage, from texts that the first one does not know."""
         found = [
             self._look(stage, texts[i : i + _BLOCK], self.candidates)
@@ -320,7 +291,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         ]
         raw = np.concatenate([one[2] for one in found])
         firsts = range(0, len(texts), _BLOCK)
-        rows = np.concatenate([first + one[0].texts for first, one in zip(firsts, found)])
+        rows = np.concatenate(
+            [first + one[0].texts for first, one in zip(firsts, found, strict=True)]
+        )
         pairs = np.concatenate([one[0].labels for one in found])
         is_true = np.asarray(truth[rows, pairs]).ravel().astype(bool)
         if is_true.all() or not is_true.any():
@@ -329,9 +302,9 @@ class LabelReranker(LabelClassifier, BaseEstimator):
                 f"candidates to learn from, got {int(is_true.sum())} right ones of {len(is_true)}; "
                 "give more texts or a larger validation_fraction"
             )
-        self.pieces_ = Pieces.of(raw, is_true)
-        self.feature_names_ = np.array(found[0][1], dtype=object)
-        X = self.pieces_.expand(raw)
+        self._pieces = Pieces.of(raw, is_true)
+        self.pair_features_ = np.array(found[0][1], dtype=object)
+        X = self._pieces.expand(raw)
         solution = self._solve(X, is_true)
         self.weights_, self.intercept_ = solution.x, float(solution.intercept)
         scores = X @ self.weights_ + self.intercept_
@@ -350,14 +323,14 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         progress = Progress(int(self.max_iter))
         return self._watch(lambda: solve(problem, penalty, 0.0, settings, progress), progress)
 
-    def _set_stage(self, stage: _FirstStage) -> None:
+    def _set_stage(self, stage: FirstStage) -> None:
         self._stage = stage
         self.taggers_, self.label_counts_ = stage.taggers, stage.counts
 
     # --- asking ------------------------------------------------------------------------------
 
     def _look(
-        self, stage: _FirstStage, texts: list[str], size: int
+        self, stage: FirstStage, texts: list[str], size: int
     ) -> tuple[Candidates, list[str], np.ndarray]:
         check()
         size = min(size, len(stage.classes))
@@ -371,7 +344,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         for start in range(0, len(texts), _BLOCK):
             block = slice(start, start + _BLOCK)
             candidates, _, raw = self._look(stage, texts[block], self.candidates)
-            found = self.pieces_.expand(raw) @ self.weights_ + self.intercept_ - self.threshold_
+            found = self._pieces.expand(raw) @ self.weights_ + self.intercept_ - self.threshold_
             ids[block], scores[block] = _best(candidates, found, k)
         return ids, scores
 
@@ -404,7 +377,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         labels, scores = self.predict_top_k(texts, k)
         return labels, expit(scores + self.threshold_)
 
-    def predict(self, texts: Iterable[str]) -> DecodedLabels:
+    def predict(self, texts: Any) -> DecodedLabels:
         """Labels in the form in which `fit` got them.
 
         Where a text may carry several: those that score above zero, at least the best one; none
@@ -434,6 +407,24 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         check_is_fitted(self)
         return self.taggers_[0].transform(texts)
 
+    @property
+    def classifier_(self) -> LabelClassifier:
+        """The classifier of the first tagger."""
+        check_is_fitted(self)
+        return self.taggers_[0].classifier_
+
+    @property
+    def feature_names_(self) -> np.ndarray | None:
+        """The words of the first tagger."""
+        check_is_fitted(self)
+        return self.taggers_[0].feature_names_
+
+    @property
+    def fit_size_(self) -> tuple[int, ...]:
+        """Texts, features and stored values that the first tagger was fitted to."""
+        check_is_fitted(self)
+        return self.taggers_[0].fit_size_
+
     # --- files -------------------------------------------------------------------------------
 
     def _stored_params(self) -> State:
@@ -444,7 +435,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         state = super()._to_bundle() | {"together_": stage.together}
         for i, tagger in enumerate(stage.taggers):
             state |= nested_state(tagger, f"{_TAGGER}{i}.")
-        parts = {_NEAR: stage.neighbours, _TITLES: stage.titles, _PIECES: self.pieces_}
+        parts = {_NEAR: stage.neighbours, _TITLES: stage.titles, _PIECES: self._pieces}
         for head, part in parts.items():
             own = {} if part is None else part.to_state()
             state |= {f"{head}{name}": value for name, value in own.items()}
@@ -455,7 +446,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         heads = (_TAGGER, _NEAR, _TITLES, _PIECES)
         return own | {
             "weights_": Floats("weights", finite=True),
-            "feature_names_": Strings("raw"),
+            "pair_features_": Strings("raw"),
             "intercept_": Number(),
             "threshold_": Number(),
             "label_counts_": Integers("classes"),
@@ -466,11 +457,11 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     def _restore(self, state: State) -> None:
         classes, counts = state["classes_"], state.pop("label_counts_")
         near, titles = take_parts(state, _NEAR), take_parts(state, _TITLES)
-        taggers = []
+        taggers: list[TextTagger] = []
         while f"{_TAGGER}{len(taggers)}.class" in state:
             taggers.append(restore_nested(state, f"{_TAGGER}{len(taggers)}."))
         self._refuse_other_taggers(taggers, classes)
-        stage = _FirstStage(
+        stage = FirstStage(
             classes,
             taggers,
             counts,
@@ -480,9 +471,10 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         )
         if stage.neighbours is not None:
             self._refuse_other_words(stage.neighbours, taggers[0])
-        self.taggers = [clone(one) for one in taggers]
+        own = [clone(one) for one in taggers]
+        self.taggers = own[0] if len(own) == 1 else own
         self._set_stage(stage)
-        n_names, n_weights = len(state["feature_names_"]), len(state["weights_"])
+        n_names, n_weights = len(state["pair_features_"]), len(state["weights_"])
         self._restore_pieces(take_parts(state, _PIECES), n_names, n_weights)
         super()._restore(state)
 
@@ -490,10 +482,10 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         stage = self._stage
         n_scores = len(stage.taggers) + (stage.neighbours is not None) + 1
         n_features = 3 * (n_scores + (2 if stage.titles is not None else 0)) + 1
-        self.pieces_ = Pieces.from_state(state, n_features)
-        if (n_names, n_weights) != (n_features, len(self.pieces_.means)):
+        self._pieces = Pieces.from_state(state, n_features)
+        if (n_names, n_weights) != (n_features, len(self._pieces.means)):
             raise ValueError(
-                f"feature_names_ and weights_ must be {n_features} and {len(self.pieces_.means)}, "
+                f"pair_features_ and weights_ must be {n_features} and {len(self._pieces.means)}, "
                 f"got {n_names} and {n_weights}"
             )
 
@@ -512,8 +504,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         n_words = tagger.classifier_.n_features_in_
         if neighbours.lists.lists.n_features != n_words:
             raise ValueError(
-                f"{_NEAR}lists must have {n_words} words, "
-                f"got {neighbours.lists.lists.n_features}"
+                f"{_NEAR}lists must have {n_words} words, got {neighbours.lists.lists.n_features}"
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -529,66 +520,6 @@ class LabelReranker(LabelClassifier, BaseEstimator):
 def _generator(random_state: Seed) -> np.random.Generator:
     """A generator of what `random_state` is."""
     return np.random.default_rng(as_seed(random_state))
-
-
-def _with_named(
-    labels: EncodedLabels, names: Mapping[Hashable, str] | None
-) -> tuple[EncodedLabels, list[str] | None]:
-    """Labels with those that are only named after them, and the titles of all, if there are any."""
-    if names is None:
-        is_text = all(isinstance(label, str) for label in labels.classes.tolist())
-        return labels, labels.classes.tolist() if is_text else None
-    if not isinstance(names, Mapping) or not all(isinstance(n, str) for n in names.values()):
-        raise ValueError(
-            "LabelReranker.fit.label_names must be a mapping from labels to strings, "
-            f"got {show(names)}"
-        )
-    if labels.kind is LabelKind.LABEL_LISTS:
-        labels = _extended(labels, names)
-    titles = [names.get(label, "") for label in labels.classes.tolist()]
-    return labels, titles if any(titles) else None
-
-
-def _extended(labels: EncodedLabels, names: Mapping[Hashable, str]) -> EncodedLabels:
-    """With the labels that are only named, after the others."""
-    own = set(labels.classes.tolist())
-    more = [label for label in names if label not in own]
-    if not more:
-        return labels
-    further = encode_labels([[label] for label in more], len(more)).classes
-    kinds = further.dtype.kind, labels.classes.dtype.kind
-    if (kinds[0] in "US") != (kinds[1] in "US") or (kinds[0] == "O") != (kinds[1] == "O"):
-        raise ValueError(
-            "LabelReranker.fit.label_names must have labels of the type of y "
-            f"({labels.classes.dtype}), got {show(more[0])}"
-        )
-    ends = np.full(len(further), labels.indptr[-1])
-    classes = np.concatenate([labels.classes, further])
-    return replace(labels, indptr=np.append(labels.indptr, ends), classes=classes)
-
-
-def _used(labels: EncodedLabels) -> EncodedLabels:
-    """The labels that some text carries, as lists: all that a tagger can learn."""
-    is_used = labels.counts() > 0
-    ends = np.append(0, np.cumsum(labels.counts()[is_used]))
-    return EncodedLabels(
-        indptr=ends.astype(np.int64),
-        rows=labels.rows,
-        classes=labels.classes[is_used],
-        kind=LabelKind.LABEL_LISTS,
-        n_samples=labels.n_samples,
-    )
-
-
-def _together(indicator: sp.csr_matrix, counts: np.ndarray) -> sp.csr_matrix:
-    """For labels a and b the share of the texts with a that carry b too."""
-    Y = indicator.astype(np.float64)
-    both = sp.csr_matrix(Y.T @ Y)
-    both.setdiag(0)
-    both.eliminate_zeros()
-    shares = sp.csr_matrix(sp.diags(1 / np.maximum(counts, 1)) @ both, dtype=np.float32)
-    shares.sort_indices()
-    return shares
 
 
 def _best(candidates: Candidates, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from sublearn.io.row_store_writer import store_rows
 from sublearn.io.tables import load_table
 from sublearn.io.taxonomies import HmcData, load_hmc, read_rcv1, read_skos
 from sublearn.io.text import load_svmlight, load_xmc, save_svmlight, save_xmc
-from sublearn.io.texts import Texts, load_texts
+from sublearn.io.texts import Texts, load_label_names, load_texts
 
 __all__ = [
     "Bundle",
@@ -29,6 +29,7 @@ __all__ = [
     "load_conll",
     "load_dataset",
     "load_hmc",
+    "load_label_names",
     "load_npz",
     "load_quickstart",
     "load_svmlight",

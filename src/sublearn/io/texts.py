@@ -14,7 +14,7 @@ from sublearn.io.limits import ReadLimits
 from sublearn.typing import PathLike
 from sublearn.validation.values import show
 
-__all__ = ["Texts", "load_texts"]
+__all__ = ["Texts", "load_label_names", "load_texts"]
 
 _ORDERS = ("labels,text", "text,labels")
 
@@ -181,3 +181,50 @@ def _read_csv(lines: Iterator[str], form: _Form) -> Iterator[tuple[str, list[str
         if any(name not in record for name in needed):
             raise ValueError(f"must have {len(names)} fields as the first line, got fewer")
         yield record["text"], form.split(record.get("labels", ""))
+
+
+def load_label_names(path: PathLike, *, limits: ReadLimits | None = None) -> dict[str, str]:
+    """Read what labels are called.
+
+    Parameters
+    ----------
+    path : path
+        On each line a label, a tab, and its title; further tabs belong to the title. A further
+        ``.gz``, ``.xz`` or ``.bz2`` says that the file is compressed. It is UTF-8.
+    limits : ReadLimits, optional
+        How long a line may be, and what a compressed file may unpack to.
+
+    Returns
+    -------
+    dict of str to str
+        In the order of the file.
+
+    Raises
+    ------
+    DataFileError
+        If a line has no tab, an empty label, or one that was there before.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "subjects.tsv"
+    >>> _ = path.write_text("p10\\tenvironmental awareness\\n")
+    >>> load_label_names(path)
+    {'p10': 'environmental awareness'}
+    """
+    found: dict[str, str] = {}
+    with open_binary(path, limits) as stream:
+        lines = Lines(stream, limits)
+        with reading(path, lines):
+            for line in lines.texts():
+                label, tab, title = (part.strip(" \r\n") for part in line.partition("\t"))
+                if not line.strip():
+                    continue
+                if not tab or not label:
+                    raise ValueError(
+                        f"must be a label, a tab and a title, got {show(line.strip())}"
+                    )
+                if label in found:
+                    raise ValueError(f"must have a label of its own, got {show(label)} again")
+                found[label] = title
+    return found

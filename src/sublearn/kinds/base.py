@@ -56,9 +56,9 @@ class Form:
     """What a user says about the form of a data file; each kind reads the fields that concern it.
 
     `labels`, `data_format`, `zero_based`, `normalize` and `standardize` are of rows of numbers;
-    `text`, `separator` and `columns` of texts; `taxonomy` and `label_paths` of labels in a
-    taxonomy; `token_columns` of sequences; `target`, `time_zone`, `quantile` and `holidays` of
-    loads.
+    `text`, `separator`, `columns` and `label_names` of texts; `taxonomy` and `label_paths` of
+    labels in a taxonomy; `token_columns` of sequences; `target`, `time_zone`, `quantile` and
+    `holidays` of loads.
     """
 
     labels: str | None = None
@@ -69,6 +69,7 @@ class Form:
     text: bool = False
     separator: str | None = None
     columns: str | None = None
+    label_names: Path | None = None
     taxonomy: Path | None = None
     label_paths: str | None = None
     token_columns: str | None = None

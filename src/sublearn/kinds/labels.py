@@ -124,7 +124,7 @@ class OfLabels(Kind):
 
     def check_calibration(self, model: BaseEstimator) -> None:
         """Only some classifiers can."""
-        if not offers(self.own(model), "calibrate"):
+        if not (offers(model, "calibrate") and offers(self.own(model), "calibrate")):
             raise self._cannot(self.own(model), "calibrate")
 
     def calibrate(

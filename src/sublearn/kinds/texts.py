@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.utils import get_tags
 
-from sublearn.io import load_texts
+from sublearn.io import load_label_names, load_texts
 from sublearn.io.prepared import are_empty, notes_of
 from sublearn.kinds.base import (
     Asked,
@@ -44,7 +45,7 @@ class TextLabels(OfLabels):
     name = "text_labels"
     gives = "labels of texts"
     data = "text"
-    fit_form: ClassVar[tuple[str, ...]] = ("separator", "columns")
+    fit_form: ClassVar[tuple[str, ...]] = ("separator", "columns", "label_names")
     form: ClassVar[tuple[str, ...]] = ("text", "separator", "columns")
     items_field = "texts"
 
@@ -69,10 +70,14 @@ class TextLabels(OfLabels):
         if form.columns is None:
             labels = encode_labels(lists, len(texts), estimator_name=type(estimator).__name__)
             _warn_of_swapped_columns(texts, labels)
-        own = estimator.classifier
-        takes_lists = own is None or get_tags(own).classifier_tags.multi_label
+        takes_lists = get_tags(_learner_of(estimator)).classifier_tags.multi_label
         targets = lists if takes_lists else _one_each(lists)
-        return Lesson((texts, targets), len(texts), as_read)
+        arguments: tuple[object, ...] = (texts, targets)
+        if form.label_names is not None:
+            if "label_names" not in signature(estimator.fit).parameters:
+                raise Refused("--label-names", "is for the method rerank, which reads titles")
+            arguments = (*arguments, load_label_names(form.label_names))
+        return Lesson(arguments, len(texts), as_read)
 
     def figures(self, model: BaseEstimator, lesson: Lesson, seconds: float) -> JsonObject:
         """With the work, and the number of labels; the seconds are those of words and labels."""
@@ -81,7 +86,9 @@ class TextLabels(OfLabels):
 
     def finish(self, model: BaseEstimator, bits: int | None) -> BaseEstimator:
         """Silent, and with fewer bits if they are wanted."""
-        model.classifier_.set_params(verbose=0)
+        for one in (model, model.classifier_):
+            if "verbose" in one.get_params(deep=False):
+                one.set_params(verbose=0)
         if bits is not None:
             model.classifier_ = model.classifier_.compress(bits)
         return model
@@ -128,14 +135,20 @@ class TextLabels(OfLabels):
 
     def example(self, model: BaseEstimator) -> JsonObject:
         """The words that speak most for the most frequent label, or its name."""
-        names, label = model.feature_names_, int(np.argmax(model.label_counts_))
-        weights = label_weights(model.classifier_)
+        names, label = model.feature_names_, model.classes_[int(np.argmax(model.label_counts_))]
+        weights, known = label_weights(model.classifier_), model.classifier_.classes_.tolist()
         if names is None or weights is None:
-            text = str(model.classes_[label])
+            text = str(label)
         else:
-            row = weights_at(weights, len(model.classes_), label)
+            row = weights_at(weights, len(known), known.index(label))
             text = " ".join(str(names[j]) for j in row.indices[np.argsort(-row.data)[:3]])
         return {"texts": [text], "k": min(5, len(model.classes_))}
+
+
+def _learner_of(estimator: BaseEstimator) -> BaseEstimator:
+    """What learns the labels: the classifier of a tagger, else the estimator itself."""
+    tagger = getattr(estimator, "taggers", estimator)
+    return getattr(tagger, "classifier", None) or estimator
 
 
 def _form_of(form: Form, notes: JsonObject) -> JsonObject:

@@ -17,6 +17,9 @@ Parameters of such a project in projects.cfg, with their defaults:
     calibration=0.1     share of the documents that a first training leaves out to learn which
                         probability a score stands for, before the training on all of them;
                         0: train once, and map scores to (0, 1) by the logistic function
+    rerank=0            1: rank again what words, near documents and titles of subjects suggest
+                        (`sublearn.extreme.LabelReranker`); `ngram` and `calibration` mean nothing
+                        then, and words are found without Annif's analyzer
     limit=100           most suggestions for a document
 """
 
@@ -43,7 +46,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 import sublearn
-from sublearn.extreme import PPDSparseClassifier
+from sublearn.extreme import LabelReranker, PPDSparseClassifier, TextTagger
 from sublearn.typing import JsonObject
 
 if TYPE_CHECKING:
@@ -66,18 +69,25 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
         "C": 1.0,
         "tol": 0.01,
         "calibration": 0.1,
+        "rerank": 0,
     }
     _model: Any = None
 
     def initialize(self, parallel: bool = False) -> None:
         """Load vectoriser and model; the model's arrays are mapped, and shared by processes."""
-        self.initialize_vectorizer()
+        if not self._number(self.params, "rerank"):
+            self.initialize_vectorizer()
         if self._model is not None:
             return
         path = os.path.join(self.datadir, self.MODEL_FILE)
         if not os.path.exists(path):
             raise NotInitializedException(f"model {path} not found", backend_id=self.backend_id)
         self._model = sublearn.load(path).set_params(n_jobs=1)
+        if isinstance(self._model, LabelReranker) != bool(self._number(self.params, "rerank")):
+            raise ConfigurationException(
+                "rerank must be what it was in training; train the project again",
+                backend_id=self.backend_id,
+            )
 
     def _train(self, corpus: DocumentCorpus, params: JsonObject, jobs: int = 0) -> None:
         if corpus == "cached":
@@ -91,7 +101,6 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
                 backend_id=self.backend_id,
             )
         documents = self._documents(corpus)
-        X, Y = self._vectors(documents, params), self._subjects(documents)
         model = PPDSparseClassifier(
             C=self._number(params, "C"),
             l1=self._number(params, "l1"),
@@ -99,7 +108,11 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
             n_jobs=jobs or -1,
             random_state=0,
         )
-        self._model = self._fit(model, X, Y, share)
+        if self._number(params, "rerank"):
+            self._model = self._fit_in_two_stages(model, documents, params)
+        else:
+            X, Y = self._vectors(documents, params), self._subjects(documents)
+            self._model = self._fit(model, X, Y, share)
         self._model.save(os.path.join(self.datadir, self.MODEL_FILE))
         self._model.set_params(n_jobs=1)
 
@@ -116,11 +129,27 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
         model.fit(X, Y)
         return model.calibrate_like(first) if Y[held_out].nnz else model
 
+    def _fit_in_two_stages(
+        self, model: PPDSparseClassifier, documents: list[tuple[str, list[int]]], params: JsonObject
+    ) -> LabelReranker:
+        """A tagger, neighbours and titles; subjects without a document are known by theirs."""
+        language = self.project.vocab_lang
+        named = enumerate(self.project.subjects)
+        titles = {i: one.labels[language] for i, one in named if language in (one.labels or {})}
+        texts, subjects = (list(part) for part in zip(*documents, strict=True))
+        least = int(self._number(params, "min_df"))
+        tagger = TextTagger(model, analyzer="word", decision="above_zero", min_df=least)
+        self.info(f"training on {len(texts)} documents in two stages")
+        both = LabelReranker(tagger, n_jobs=model.n_jobs, random_state=0)
+        return both.fit(texts, subjects, label_names=titles)
+
     def _learn(self, corpus: DocumentCorpus, params: JsonObject) -> None:
         """Learn from further documents; words that no document had in training are passed over.
 
         Probabilities keep the maps that training has found.
         """
+        if self._number(params, "rerank"):
+            raise NotSupportedException("a sublearn project with rerank=1 does not learn further.")
         self.initialize()
         documents = self._documents(corpus)
         X = self.vectorizer.transform([text for text, _ in documents]).astype(np.float32)
@@ -165,20 +194,27 @@ class SublearnBackend(TfidfVectorizerMixin, AnnifLearningBackend):
             ) from None
 
     def _suggest_batch(self, documents: list[Document], params: JsonObject) -> SuggestionBatch:
-        X = self.vectorizer.transform([doc.text for doc in documents])
+        texts = [doc.text for doc in documents]
         limit = min(int(params["limit"]), len(self._model.classes_))
+        if isinstance(self._model, LabelReranker):
+            ids, chances = self._model.predict_proba_top_k(texts, limit)
+            return self._batch(ids, chances, self._model.transform(texts), limit)
+        X = self.vectorizer.transform(texts)
         ids, scores = self._model.predict_top_k(X, limit)
         confidence = expit(scores)
         if hasattr(self._model, "predict_proba_top_k"):
             _, found = self._model.predict_proba_top_k(X, limit)
             confidence = (1 - _TIE_BREAK) * found + _TIE_BREAK * confidence
+        return self._batch(ids, confidence, X, limit)
+
+    def _batch(
+        self, ids: np.ndarray, scores: np.ndarray, X: sp.csr_matrix, limit: int
+    ) -> SuggestionBatch:
         results = [
             [SubjectSuggestion(int(i), float(s)) for i, s in zip(*pair, strict=True)]
             if n_words
             else []  # a text without a known word says nothing
-            for n_words, pair in zip(
-                np.diff(X.indptr), zip(ids, confidence, strict=True), strict=True
-            )
+            for n_words, pair in zip(np.diff(X.indptr), zip(ids, scores, strict=True), strict=True)
         ]
         return SuggestionBatch.from_sequence(results, self.project.subjects, limit=limit)
 
