@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, HEADERS = ROOT / "src/sublearn", ROOT / "cpp/include/sublearn"
 #: Floors from the top; every part imports only from floors below it, or from its own.
 FLOORS = [
-    ("for people", ["cli", "serve", "distributed", "plugins"]),
+    ("for people", ["cli", "serve", "distributed", "plugins", "datasets"]),
+    ("questions", ["kinds"]),
     (
         "tasks",
         [
@@ -34,7 +35,7 @@ FLOORS = [
             "forecast",
         ],
     ),
-    ("shared", ["optim", "fitting", "io", "validation", "metrics"]),
+    ("shared", ["optim", "fitting", "display", "io", "validation", "metrics"]),
     ("ground", ["trace", "execution", "interruption", "errors", "typing"]),
     ("C++", ["bindings"]),
     ("", ["solvers", "active", "search", "objectives"]),
