@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 from tiny_data import N_FEATURES, N_LABELS, N_ROWS, command_line, environment, make_data
 
 import sublearn as package
-from sublearn.embed import DenseExtremeClassifier, MIPSIndex
+from sublearn.embed import DenseExtremeClassifier, MIPSIndex, SkipGram
 from sublearn.io import load_dataset, save_npz, save_svmlight, save_xmc
 from sublearn.metrics import ndcg_at_k, precision_at_k, propensities, psp_at_k
 
@@ -266,12 +266,17 @@ def test_a_model_of_dense_features_reads_the_same_files(sublearn, files, tmp_pat
 
 
 def test_a_model_of_another_kind_is_refused_and_described(sublearn, files, tmp_path):
+    words = ["one two three four".split() * 20] * 5
+    model = SkipGram(n_components=4, min_count=1, max_iter=1)
+    model.fit(words).save(tmp_path / "words")
+    done = sublearn("evaluate", tmp_path / "words", files["txt"])
+    assert done.code == 2
+    assert "got a SkipGram; use sublearn.load in Python" in done.err
+    assert "gives vectors of words" in done.err
     rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     MIPSIndex(random_state=0).fit(rows).save(tmp_path / "index")
     done = sublearn("evaluate", tmp_path / "index", files["txt"])
-    assert done.code == 2
-    assert "got a MIPSIndex; use sublearn.load in Python" in done.err
-    assert "gives rows of largest inner product" in done.err
+    assert (done.code, "must be a matrix with 8 columns" in done.err) == (2, True)
     done = sublearn("inspect", tmp_path / "index", "--json")
     assert json.loads(done.out)["n_rows"] == 300
 
