@@ -133,8 +133,8 @@ SUBLEARN_INLINE void update_all_lanes(const SparseVector<T, I>& row, const Activ
   state.work += static_cast<std::int64_t>(n);
 }
 
-/// start + <w, x> in one lane, whose v stands at a stride. Four features at a time, by hand: left alone, g++
-/// makes whole registers of ids and values first and takes them apart again one by one.
+/// start + <w, x> in one lane, whose v stands at a stride. Four features at a time, by hand: left
+/// alone, g++ makes whole registers of ids and values first and takes them apart again one by one.
 template <class T, class I>
 SUBLEARN_INLINE T score_one_lane(const SparseVector<T, I>& row, const T* v, T l1, T start) {
   typedef T Four __attribute__((vector_size(4 * sizeof(T))));

@@ -66,6 +66,28 @@ def test_reaches_the_optimum_in_single_precision(loss, fit_intercept, l1, C):
     assert model.certificate_ <= 1e-4
 
 
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 1e-4), (np.float64, 1e-7)])
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_certifies_rows_of_any_length(n_labels, dtype, tol, index_type):
+    # Two labels are corrected one by one, five together; the search scores rows by other loops.
+    rng = np.random.default_rng(1)
+    lengths = [*range(12), 255, 256, 257, 300, 517, 700] * 3
+    X = np.zeros((len(lengths), 700))
+    for row, length in zip(X, lengths, strict=True):
+        row[rng.permutation(700)[:length]] = rng.normal(size=length) / np.sqrt(max(length, 1))
+    Y = rng.random((len(X), n_labels)) < 0.3
+    sparse = sp.csr_matrix(X.astype(dtype))
+    sparse.indptr, sparse.indices = (a.astype(index_type) for a in (sparse.indptr, sparse.indices))
+    model = solver("squared_hinge", True, 0.01, 1.0, tol=tol).fit(sparse, Y)
+    coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
+    value = ppd_judges.objective(
+        coef, model.intercept_, X, Y, loss="squared_hinge", fit_intercept=True, l1=0.01, C=1.0
+    )
+    assert model.certificate_ <= tol
+    assert model.objective_ == pytest.approx(value, rel=max(tol, 1e-6))
+
+
 @pytest.mark.parametrize("tol", [0.5, 0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("search", ["exact", "sparsified"])
 @pytest.mark.parametrize(("loss", "fit_intercept"), PROBLEMS)
