@@ -33,7 +33,6 @@ ENTRANTS = [
     linear.entrant("sublearn", "sublearn_groups", linear.OURS),
     linear.entrant("skglm", "skglm_groups", linear.powers(2, 7), "skglm"),
     linear.entrant("celer", "celer_groups", linear.powers(2, 7), "celer"),
-    linear.entrant("group-lasso", "group_lasso", linear.powers(2, 5), "group-lasso"),
 ]
 Data = tuple[Any, np.ndarray, np.ndarray]
 
@@ -119,7 +118,6 @@ def growth(bench: Bench) -> Figures:
 
 SETS: Mapping[str, tuple[str, Callable[[Path, int], Data], str]] = {
     "a9a": ("a9a: 14 groups of 123 columns, sparse, squared loss", census, "squared"),
-    "a9a_logistic": ("The same, logistic loss", census, "logistic"),
     "golub": ("gene_golub: 713 groups of ten genes, squared loss", genes, "squared"),
 }
 NOTE = "CPU seconds of one thread to a relative gap; non-zeros are groups."

@@ -28,7 +28,6 @@ ENVIRONMENTS: Mapping[str, Sequence[Sequence[str]]] = {
     "fasttext": [["fasttext-wheel", "numpy<2", "scipy"]],
     "skglm": [["skglm", "scikit-learn"]],
     "celer": [["celer"]],
-    "group-lasso": [["group-lasso"]],
     "glmnet": [["python-glmnet"]],
     "adelie": [["adelie", "numpy<2", "scipy"]],
     "toulbar2": [["pytoulbar2", "numpy", "scipy"]],

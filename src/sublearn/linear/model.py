@@ -37,7 +37,7 @@ from sublearn.linear.selection import (
     walk_path,
     warn_of_the_least_l1,
 )
-from sublearn.linear.targets import RowNumbers, Targets
+from sublearn.linear.targets import RowNumbers, Targets, join_traces
 from sublearn.optim.concave import SHAPES, ConcavePenalty, FallingWeights
 from sublearn.optim.dual_point import MOST_FREE
 from sublearn.optim.linear_problem import Penalty, SparsePenalty
@@ -513,7 +513,7 @@ class SparseLinearModel(FittedModel, BaseEstimator, abc.ABC):
                 objective=float(sum(found.objective for found in figures)),
                 certificate=worst.certificate,
                 n_iter=max(found.n_iter for found in solutions),
-                trace=_join_traces([found.trace for found in figures]),
+                trace=join_traces([found.trace for found in figures]),
             )
         )
         self._set_weights(
@@ -589,14 +589,3 @@ def _of_rows(values: WeightsLike, n_rows: int, name: str) -> np.ndarray:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     return numbers.astype(np.float64)
-
-
-def _join_traces(traces: list[Trace]) -> Trace:
-    """The rows of all outputs; with several, a column says whose a row is."""
-    if len(traces) == 1:
-        return traces[0]
-    columns = {
-        name: np.concatenate([trace[name] for trace in traces]) for name in traces[0].columns
-    }
-    owners = np.repeat(np.arange(len(traces)), [len(trace) for trace in traces])
-    return Trace(columns | {"output": owners})

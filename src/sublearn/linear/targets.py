@@ -20,9 +20,17 @@ from sublearn.optim.linear_objective import as_columns
 from sublearn.optim.linear_problem import LinearProblem, Penalty, SparsePenalty, predict_rows
 from sublearn.optim.linear_solve import LinearSolution, SolverSettings
 from sublearn.optim.row_losses import Logistic, Loss
+from sublearn.trace import Trace
 from sublearn.typing import Matrix
 
-__all__ = ["ClassTargets", "NumberTargets", "RowNumbers", "Targets", "log_probabilities"]
+__all__ = [
+    "ClassTargets",
+    "NumberTargets",
+    "RowNumbers",
+    "Targets",
+    "join_traces",
+    "log_probabilities",
+]
 
 _Targets = TypeVar("_Targets", bound="Targets")
 
@@ -241,3 +249,14 @@ def log_probabilities(z: np.ndarray, multinomial: bool) -> np.ndarray:
         return log_softmax(z, axis=1)
     own = log_expit(z)
     return own - logsumexp(own, axis=1, keepdims=True)
+
+
+def join_traces(traces: list[Trace]) -> Trace:
+    """The rows of all outputs; with several, a column says whose a row is."""
+    if len(traces) == 1:
+        return traces[0]
+    columns = {
+        name: np.concatenate([trace[name] for trace in traces]) for name in traces[0].columns
+    }
+    owners = np.repeat(np.arange(len(traces)), [len(trace) for trace in traces])
+    return Trace(columns | {"output": owners})
