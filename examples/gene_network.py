@@ -48,7 +48,7 @@ def main():
     print(f"{len(probes)} probes, {n_links:,} links, {model.n_blocks_} blocks, {seconds:.1f} s")
 
     display = NetworkDisplay.from_estimator(
-        model, n_links=200, names=probes, with_pairs=False, colours=colours_of(kinds, levels),
+        model, n_links=110, names=probes, with_pairs=False, colours=colours_of(kinds, levels),
         legend=LEGEND,
     )  # fmt: skip
     display.figure_.savefig(options.picture, dpi=110)

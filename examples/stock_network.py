@@ -49,7 +49,7 @@ def main():
 
     legend = dict(zip(sorted(set(sectors)), COLOURS, strict=False))
     display = NetworkDisplay.from_estimator(
-        model, n_links=200, names=tickers, with_pairs=False,
+        model, n_links=110, names=tickers, with_pairs=False,
         colours=[legend[sector] for sector in sectors], legend=legend,
     )  # fmt: skip
     same = np.mean([sectors[i] == sectors[j] for i, j in display.links])

@@ -104,9 +104,11 @@ class NetworkDisplay(Display):
         names = known if names is None else names
         display = cls.from_matrix(partial, n_links=n_links, names=names, **look)
         n_all = int(np.count_nonzero(np.triu(partial, k=1)))
-        shown = f"the {len(display.links)} strongest of {n_all:,} links"
-        told = f"Partial correlations: {shown}" if n_all else "No variables are linked"
-        display.title = display.title or told
+        n_strongest = min(n_links, n_all)
+        told = f"Partial correlations: the {n_strongest:,} strongest of {n_all:,} links"
+        if len(display.links) < n_strongest:
+            told += ", lone pairs left out"
+        display.title = display.title or (told if n_all else "No variables are linked")
         return display.plot(ax)
 
     @classmethod
@@ -174,7 +176,7 @@ class NetworkDisplay(Display):
         return laid_out(np.searchsorted(nodes, self.links), widths, width)
 
     def _width(self) -> float:
-        return 8.0 if len(self.nodes) < 60 else 14.0
+        return 8.0 if len(self.nodes) < 60 else 11.0
 
     def _size(self) -> tuple[float, float]:
         spots, height = self._layout(self._width())
@@ -219,10 +221,13 @@ class NetworkDisplay(Display):
             Line2D([], [], marker="s", ls="", ms=9, color=shade, label=name)
             for name, shade in self.legend.items()
         ]
-        if lines or patches:
+        handles = [*lines, *patches]
+        if handles:
+            widest = 0.6 + _LETTER * max(len(str(handle.get_label())) for handle in handles)
+            fitting = max(1, int(self.ax_.get_window_extent().width / self.ax_.figure.dpi / widest))
             self.ax_.legend(
-                handles=[*lines, *patches], loc="upper center", bbox_to_anchor=(0.5, 0.0),
-                ncols=min(6, len(lines) + len(patches)), fontsize=9,
+                handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0),
+                ncols=min(fitting, len(handles)), fontsize=9,
             )  # fmt: skip
 
 
