@@ -328,24 +328,24 @@ TABLES = [
         "parts", "Parts of a job array",
         "Generated documents, float32, each part in a process that reads the data from memory; the "
         "ratio is what as many machines would give.",
-        measure_parts, page="distributed",
+        measure_parts, page="scale",
     ),
     Table(
         "ray", "Two workers of Ray",
         "Generated documents, float32; seconds on the clock, with the way of X into the store.",
-        measure_ray, page="distributed",
+        measure_ray, page="scale",
     ),
     Table(
         "outofcore", "Rows on disk",
         "Generated documents in a text file. Peaks are of a process's own memory, above what it "
         "had after imports; mapped pages are the system's. Fits have a model_path.",
-        measure_outofcore, page="distributed",
+        measure_outofcore, page="stored_rows",
     ),
     Table(
         "shards", "Models in shards",
         "Random weights; the model is opened mapped, from a warm cache of files. CPU "
         "of one thread.",
-        measure_shards, page="distributed",
+        measure_shards, page="shards",
     ),
     Table(
         "scaling", "Slow links, measured and simulated",
@@ -354,7 +354,7 @@ TABLES = [
         "seconds instead of computing, since two cores are not eight machines; scheduler, "
         "transfers and "
         "results (100 kB a block) are real. Held-out runs were not used to fit the costs.",
-        measure_scaling, page="distributed",
+        measure_scaling, page="scale",
     ),
     Table(
         "simulation", "Simulated: 10 to 1,000 machines",
@@ -366,6 +366,6 @@ TABLES = [
         "that fails is "
         "back after five minutes, reads X anew, and its task is begun anew; the median of "
         "five draws.",
-        measure_simulation, page="distributed",
+        measure_simulation, page="scale",
     ),
 ]  # fmt: skip
