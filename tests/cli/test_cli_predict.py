@@ -266,7 +266,7 @@ def test_a_model_of_dense_features_reads_the_same_files(sublearn, files, tmp_pat
 
 
 def test_a_model_of_another_kind_is_refused_and_described(sublearn, files, tmp_path):
-    words = ["one two three four".split() * 20] * 5
+    words = [["one", "two", "three", "four"] * 20] * 5
     model = SkipGram(n_components=4, min_count=1, max_iter=1)
     model.fit(words).save(tmp_path / "words")
     done = sublearn("evaluate", tmp_path / "words", files["txt"])
