@@ -473,7 +473,13 @@ OWN_ROWS = {
 
 @pytest.mark.parametrize("how", list(OWN_ROWS))
 def test_rows_of_a_few_texts_are_those_of_scikit_learn_to_the_last_bit(how):
-    texts = [*load_quickstart()[0][:1500], "", " ", "Ünïcode \U0001f600", "word " * 500]
+    texts = [
+        *load_quickstart(n_train=1500).train_texts,
+        "",
+        " ",
+        "Ünïcode \U0001f600",
+        "word " * 500,
+    ]
     params = TextTagger(analyzer="word").set_params(**OWN_ROWS[how]).get_params(deep=False)
     vectorizer = make_vectorizer(params, params["analyzer"])
     text_rows(vectorizer, texts[:1000], learns=True)

@@ -107,6 +107,13 @@ def test_both_ways_give_the_same_bytes(server, body):
     assert parsed(short)[0] == (200 if body in BODIES else parsed(short)[0])
 
 
+def test_a_text_without_a_known_word_is_marked_as_empty(server):
+    (answer,) = answers(server, request(BODIES[1]))
+    found = json.loads(parsed(answer)[2])["predictions"]
+    assert found[0]["labels"][0] == "label word1"
+    assert found[1:] == [{"labels": [], "scores": [], "empty": True}] * 2
+
+
 def test_rows_and_probabilities_go_the_short_way(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 5))
     model = PPDSparseClassifier(random_state=0).fit(X, (X[:, :3] > 0).astype(int))
