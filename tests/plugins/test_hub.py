@@ -19,8 +19,6 @@ from sublearn.plugins.hub import from_hub, push_to_hub
 sys.path.insert(0, str(Path(__file__).parent))
 from hub_server import Hub
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
 
 @pytest.fixture(scope="module")
 def fitted():
