@@ -33,7 +33,12 @@ def client(servers):
     from distributed import Client
 
     with Client(servers, set_as_default=False) as found:
-        found.wait_for_workers(2, timeout=120)
+        try:
+            found.wait_for_workers(2, timeout=45)
+        except TimeoutError:  # a nanny gives up on a worker that is killed while it starts
+            servers.scale(0)
+            servers.scale(2)
+            found.wait_for_workers(2, timeout=120)
         yield found
 
 
