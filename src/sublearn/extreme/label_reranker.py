@@ -112,8 +112,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     refit : bool, default=True
         Whether the first stage learns from all texts afterwards. False takes half the time; the
         first stage then has not learnt from the held-out texts.
-    C : float, default=1.0
-        Weight of the loss of a pair.
+    C : float, default=0.1
+        Weight of the loss of a pair. Less helps where few texts are held out.
     tol : float, default=0.001
         Relative duality gap at which the second stage is done.
     max_iter : int, default=100
@@ -194,7 +194,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         n_neighbors: int = 50,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        C: float = 1.0,
+        C: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 100,
         n_jobs: int | None = None,
