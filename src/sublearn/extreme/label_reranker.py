@@ -37,9 +37,6 @@ from sublearn.io.fields import (
 )
 from sublearn.io.models import nested_state, restore_nested, storable_params
 from sublearn.metrics.names import find_positions
-from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.linear_solve import LinearSolution, SolverSettings, solve
-from sublearn.optim.row_losses import Logistic
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Seed, State
 from sublearn.validation import (
@@ -58,6 +55,7 @@ from sublearn.validation import (
 )
 
 if TYPE_CHECKING:
+    from sublearn.optim.linear_solve import LinearSolution
     from sublearn.validation.labels import DecodedLabels
 
 __all__ = ["LabelReranker"]
@@ -313,6 +311,11 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         self._keep_solution(solution)
 
     def _solve(self, X: np.ndarray, is_true: np.ndarray) -> LinearSolution:
+        # Here, so that who fits another classifier does not load the solvers.
+        from sublearn.optim.linear_problem import LinearProblem, Penalty
+        from sublearn.optim.linear_solve import SolverSettings, solve
+        from sublearn.optim.row_losses import Logistic
+
         weights = np.full(len(X), 1.0 / len(X))
         problem = LinearProblem(X, np.where(is_true, 1.0, -1.0), weights, Logistic(), True)
         l2 = 1.0 / (float(self.C) * len(X))  # the problem divided by C and the number of pairs
