@@ -125,7 +125,8 @@ def charts(name: str, outcomes: Sequence[Outcome]) -> list[Chart]:
     done = [o for o in outcomes if o.figure("nDCG@20") is not None]
     names = [o.name for o in done]
     series = [Series(m, names, [o.figure(m) for o in done]) for m in ("nDCG@20", "F1@5")]
-    return [Chart(name, f"{name}: what each part brings", "", "more is better", series, "bars")]
+    title = f"{name}: what each part brings"
+    return [Chart(name, title, "entrant", "more is better", series, "bars")]
 
 
 def table(

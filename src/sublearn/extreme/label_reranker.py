@@ -37,9 +37,6 @@ from sublearn.io.fields import (
 )
 from sublearn.io.models import nested_state, restore_nested, storable_params
 from sublearn.metrics.names import find_positions
-from sublearn.optim.linear_problem import LinearProblem, Penalty
-from sublearn.optim.linear_solve import LinearSolution, SolverSettings, solve
-from sublearn.optim.row_losses import Logistic
 from sublearn.trace import Callback
 from sublearn.typing import LabelsLike, Seed, State
 from sublearn.validation import (
@@ -58,6 +55,7 @@ from sublearn.validation import (
 )
 
 if TYPE_CHECKING:
+    from sublearn.optim.linear_solve import LinearSolution
     from sublearn.validation.labels import DecodedLabels
 
 __all__ = ["LabelReranker"]
@@ -112,8 +110,8 @@ class LabelReranker(LabelClassifier, BaseEstimator):
     refit : bool, default=True
         Whether the first stage learns from all texts afterwards. False takes half the time; the
         first stage then has not learnt from the held-out texts.
-    C : float, default=1.0
-        Weight of the loss of a pair.
+    C : float, default=0.1
+        Weight of the loss of a pair. Less helps where few texts are held out.
     tol : float, default=0.001
         Relative duality gap at which the second stage is done.
     max_iter : int, default=100
@@ -194,7 +192,7 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         n_neighbors: int = 50,
         validation_fraction: float = 0.1,
         refit: bool = True,
-        C: float = 1.0,
+        C: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -313,6 +311,11 @@ class LabelReranker(LabelClassifier, BaseEstimator):
         self._keep_solution(solution)
 
     def _solve(self, X: np.ndarray, is_true: np.ndarray) -> LinearSolution:
+        # Here, so that who fits another classifier does not load the solvers.
+        from sublearn.optim.linear_problem import LinearProblem, Penalty
+        from sublearn.optim.linear_solve import SolverSettings, solve
+        from sublearn.optim.row_losses import Logistic
+
         weights = np.full(len(X), 1.0 / len(X))
         problem = LinearProblem(X, np.where(is_true, 1.0, -1.0), weights, Logistic(), True)
         l2 = 1.0 / (float(self.C) * len(X))  # the problem divided by C and the number of pairs
