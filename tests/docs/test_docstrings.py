@@ -27,6 +27,7 @@ NEEDS = {
     "sublearn.embed.torch_layer": "torch",
     "sublearn.distributed": "distributed",
     "sublearn.serve": "uvicorn",
+    "sublearn.distributed.on_ray": "ray",
     "sublearn.plugins.hub": "huggingface_hub",
     "sublearn.plugins.mlflow": "mlflow",
     "sublearn.plugins.onnx": "onnx",

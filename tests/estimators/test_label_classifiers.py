@@ -16,7 +16,9 @@ from sklearn.preprocessing import Normalizer
 from sublearn.errors import ParameterError
 from sublearn.extreme import PDSparseClassifier, PPDSparseClassifier
 
-PD = functools.partial(PDSparseClassifier, l1=0.01, max_iter=1000, random_state=0)
+PD = functools.partial(
+    PDSparseClassifier, l1=0.01, max_iter=1000, early_stopping=False, random_state=0
+)
 PPD = functools.partial(PPDSparseClassifier, random_state=0)
 
 

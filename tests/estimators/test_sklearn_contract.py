@@ -40,7 +40,8 @@ ESTIMATORS = [
     PDSparseClassifier(max_iter=1000),
     PDSparseClassifier(search="sampled", early_stopping=True, refit=True, max_iter=1000),
     PDSparseClassifier(
-        fit_intercept=True, search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000
+        fit_intercept=True, search="partition", l1=0.01, prune=1e-3, n_jobs=2, max_iter=1000,
+        early_stopping=False,
     ),
     PPDSparseClassifier(max_iter=1000),
     PPDSparseClassifier(loss="hinge", l1=0.01, max_iter=1000),

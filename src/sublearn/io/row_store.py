@@ -146,7 +146,7 @@ class StoredRows:
                 f"{path}: must have {length * kind.itemsize} bytes, got {size}; the store is "
                 "truncated or was changed"
             )
-        array = np.asarray(np.memmap(path, kind, "r")) if length else np.empty(0, kind)
+        array = np.asarray(np.memmap(path, kind, mode="r")) if length else np.empty(0, kind)
         if digest is not None and digest_of(array) != digest:
             raise DataFileError(
                 f"{path}: content must be what {MANIFEST} says, got other bytes; the store is "

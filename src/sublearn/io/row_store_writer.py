@@ -288,7 +288,7 @@ class _Writer:
         for name, kind in types.items():
             path = self.folder / f"{name}.bin"
             length = path.stat().st_size // kind.itemsize
-            array = np.memmap(path, kind, "r") if length else np.empty(0, kind)
+            array = np.memmap(path, kind, mode="r") if length else np.empty(0, kind)
             arrays[name] = {"length": length, "digest": digest_of(array)}
             with open(path, "rb") as stream:
                 os.fsync(stream.fileno())

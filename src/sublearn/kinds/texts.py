@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from sklearn.utils import get_tags
 
+from sublearn.extreme import LabelReranker, TextTagger
 from sublearn.io import load_label_names, load_texts
 from sublearn.io.prepared import are_empty, notes_of
 from sublearn.kinds.base import (
@@ -106,9 +107,12 @@ class TextLabels(OfLabels):
         self, model: BaseEstimator, items: Matrix | list[object], wish: Wish
     ) -> list[JsonObject]:
         """The best labels; of a text without a known word nothing but the biases would speak."""
-        X = model.transform(items)
-        is_mute = (np.diff(X.indptr) == 0) | are_empty(items)
-        found = super().answers(model.classifier_, X, wish)
+        if isinstance(model, LabelReranker):  # titles and near texts speak as well
+            found, is_mute = super().answers(model, items, wish), are_empty(items)
+        else:
+            X = model.transform(items)
+            is_mute = (np.diff(X.indptr) == 0) | are_empty(items)
+            found = super().answers(model.classifier_, X, wish)
         pairs = zip(found, is_mute.tolist(), strict=True)
         return [self.nothing(wish) if mute else answer for answer, mute in pairs]
 
@@ -147,8 +151,8 @@ class TextLabels(OfLabels):
 
 def _learner_of(estimator: BaseEstimator) -> BaseEstimator:
     """What learns the labels: the classifier of a tagger, else the estimator itself."""
-    tagger = getattr(estimator, "taggers", estimator)
-    return getattr(tagger, "classifier", None) or estimator
+    tagger = estimator.taggers if isinstance(estimator, LabelReranker) else estimator
+    return (tagger.classifier if isinstance(tagger, TextTagger) else None) or estimator
 
 
 def _form_of(form: Form, notes: JsonObject) -> JsonObject:
