@@ -3,7 +3,7 @@
     python3 tools/words.py            a line for each finding; exit code 1 if there is one
 
 Read are README, the pages of docs/ without their code, and the docstrings
-of the package. What is between backticks, in a formula or in a link's address is left alone.
+of the package. What is between backticks, in italics, in a formula or in a link's address is left alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORDS = {
 _FOUND = {re.compile(rf"\b(?:{pattern})(?!\w)", re.I): told for pattern, told in WORDS.items()}
 _CODE = re.compile(
     r"```.*?```|^\s*>>>.*?$|`[^`\n]*`|\]\([^)]*\)|<[^>\n]*>|\\\[.*?\\\]|\\\(.*?\\\)|https?://\S+|"
-    r"^--8<--.*?$",
+    r"^--8<--.*?$|(?<!\*)\*[^*\n]+\*(?!\*)",  # titles stand in italics
     re.S | re.M,
 )
 

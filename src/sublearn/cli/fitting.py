@@ -8,6 +8,7 @@ import importlib
 import inspect
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -421,7 +422,7 @@ def fit(learner: Learner, params: Mapping[str, Param], options: dict[str, Any]) 
         show_figures(figures, title=f"part {part} on {data.name}", json=bool(as_json),
                      quiet=bool(quiet))  # fmt: skip
         return
-    with as_typed():
+    with nullcontext() if asked_for() is None else as_typed():
         fitted, figures = learn(learner.kind, estimator, lesson)
     fitted = learner.kind.finish(fitted, bits if isinstance(bits, int) else None)
     fitted.save(model, notes=lesson.notes)

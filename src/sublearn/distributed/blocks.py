@@ -263,7 +263,7 @@ class BlockRun(ABC, Generic[_Handle]):
         return f"{len(self.done)} of {self.n_blocks} blocks are finished"
 
     def _look_around(self) -> None:
-        """Nothing came for a moment: is anybody there, and is a block late?"""
+        """Nothing came for a moment: is anyone there, and is a block late?"""
         self.refuse_if_gone()
         silent = time.monotonic() - self._last_news
         if silent > _PATIENCE_SECONDS and not self.n_workers():

@@ -58,7 +58,7 @@ class Waiting:
     is_given_up: bool = False
 
     def give_up(self, *_: object) -> None:
-        """Nobody waits for it any longer."""
+        """No one waits for it any longer."""
         self.is_given_up = True
 
 

@@ -115,7 +115,7 @@ class Connection(H11Protocol):
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody waits any longer."""
+        """No one waits any longer."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.give_up(499)

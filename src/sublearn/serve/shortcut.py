@@ -151,7 +151,7 @@ class Pending:
         return b"".join((b"HTTP/1.1 200 OK\r\n", head, last, *outcome))
 
     def give_up(self, status: int) -> None:
-        """Nobody waits for it: the client has gone (499), or it took too long (503)."""
+        """No one waits for it: the client has gone (499), or it took too long (503)."""
         self._asked.give_up()
         self._leave()
         self.desk.metrics.ask(self.head.served.name)
