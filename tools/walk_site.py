@@ -25,7 +25,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 WIDTHS = (390, 1280)
 _LOOK = """() => ({
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  links: [...document.querySelectorAll('a[href]')].map(a => new URL(a.getAttribute('href'), document.baseURI).href),
+  links: [...document.querySelectorAll('a[href]')].map(
+    a => new URL(a.getAttribute('href'), document.baseURI).href),
   ids: [...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name),
   lost: [...document.images].filter(i => i.loading !== 'lazy' && i.complete && !i.naturalWidth)
     .map(i => i.src),

@@ -2,8 +2,8 @@
 
     python3 tools/words.py            a line for each finding; exit code 1 if there is one
 
-Read are README, the pages of docs/ without their code, and the docstrings
-of the package. What is between backticks, in italics, in a formula or in a link's address is left alone.
+Read are README, the pages of docs/ without their code, and the docstrings of the package. What is
+between backticks, in italics, in a formula or in a link's address is left alone.
 """
 
 from __future__ import annotations
