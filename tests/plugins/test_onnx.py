@@ -141,5 +141,9 @@ def test_refuses_what_it_cannot_write(rows, monkeypatch):
     monkeypatch.setattr("sublearn.plugins.onnx._MOST_BYTES", 100)
     with pytest.raises(ParameterError, match=re.escape(said)):
         to_onnx(model)
+
+
+def test_refuses_what_is_no_network():
+    pytest.importorskip("onnxscript", reason="pip install onnxscript")
     with pytest.raises(ParameterError, match="needs a module and a tensor, got a list and a"):
         network_to_onnx([], sp.csr_matrix((1, 1)))
