@@ -248,7 +248,7 @@ def timed_nodes(bench: Bench, name: str) -> tuple[np.ndarray, dict[str, np.ndarr
         data = replace(data, X=data.X[::8], Y=data.Y[::8])
     seconds: dict[str, np.ndarray] = {}
     for solver in TERMS:
-        model = HierarchicalClassifier(data.taxonomy, solver=solver)
+        model = HierarchicalClassifier(data.taxonomy, C=1.0, solver=solver)
         fit = functools.partial(model.fit, data.X, data.taxonomy.names[data.ends[0]])
         _, total = cpu_timed(fit)
         trace = model.trace_

@@ -2,6 +2,8 @@
 
 import pickle
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -247,11 +249,12 @@ def test_models_of_ends_are_saved(tmp_path):
 def test_a_blend_multiplies_what_both_sides_say(estimator, tmp_path):
     X, y = single_rows(200)
     X_new = single_rows(100, seed=1)[0]
+    learner = functools.partial(HierarchicalClassifier, TAXONOMY, C=1.0)
     sides = [
-        HierarchicalClassifier(TAXONOMY, strategy=s, estimator=estimator).fit(X, y).predict_proba
+        learner(strategy=s, estimator=estimator).fit(X, y).predict_proba
         for s in ("flat", "top_down")
     ]
-    model = HierarchicalClassifier(TAXONOMY, strategy="blend", estimator=estimator).fit(X, y)
+    model = learner(strategy="blend", estimator=estimator).fit(X, y)
     flat, nodes = (side(X_new) for side in sides)
     expected = flat**0.7 * nodes**0.3
     expected /= expected.sum(axis=1, keepdims=True)

@@ -149,7 +149,7 @@ class HierarchicalClassifier(TaxonomyModel):
         kind, fitted to tell the children of a node apart. Margins of one without `predict_proba`
         become probabilities by Platt's map, for which it is fitted four times at each node. Not
         for "global".
-    C : float, default=1.0
+    C : float, default=10.0
         Weight of the loss beside the l1 norm.
     solver : str or list of str, default="auto"
         "auto" asks the cost model; "newton" (CD2 in [1]_), "lhac", "cd1" (SCD) and
@@ -277,7 +277,7 @@ class HierarchicalClassifier(TaxonomyModel):
         strategy: str = "top_down",
         decoding: str = "best_path",
         estimator: BaseEstimator | None = None,
-        C: float = 1.0,
+        C: float = 10.0,
         solver: str | Sequence[str] = "auto",
         leaf: str = "auto",
         threshold: float | Mapping[Hashable, float] = 0.5,
