@@ -1,8 +1,7 @@
 """HiClass: nodes learned apart, paths predicted top down, and everything a user may pass."""
 
-import pickle
-
 import functools
+import pickle
 
 import numpy as np
 import pytest
