@@ -391,9 +391,11 @@ class MIPSIndex(SavedModel, BaseEstimator):
 
     def _search(self, wide: np.ndarray, k: int, n_probe: int) -> tuple[np.ndarray, np.ndarray, int]:
         n_threads = as_n_threads(self.n_jobs)
+        share = 2 * n_probe / self.n_clusters_ if n_probe else 1.0  # clusters are not of one size
+        n_products = self.n_clusters_ + share * self.n_rows_
         return attend(
             lambda monitor: self._index.search(wide, int(k), n_probe, n_threads, monitor),
-            float(wide.size) * self.n_rows_,
+            wide.size * n_products,
         )
 
     def _nearest(self, wide: np.ndarray) -> np.ndarray:
