@@ -271,6 +271,7 @@ TABLES = [
         "At the fewest clusters whose recall@10 is 0.95 of the best rows that each index keeps, "
         "CPU microseconds of one thread; recall is against the exact best rows of the data.",
         storages,
+        page="embed_storage",
     ),
     Table(
         "thresholds",

@@ -124,7 +124,7 @@ TABLES = [
         "PD-Sparse on few rows: which end ranks better",
         "P@1 on the test rows, mean of 5 draws of the training rows; l1 0.1, no intercept.",
         few_rows,
-        page="pd_sparse",
+        page="pd_sparse_few_rows",
     ),
     Table(
         "ranking",
