@@ -426,7 +426,7 @@ def test_a_label_of_weight_zero_learns_nothing_from_further_samples():
 
 
 def test_labels_that_a_stop_kept_from_learning_keep_their_weights():
-    X, Y = problem(n_labels=400)
+    X, Y = problem(n_labels=4_000)
     model = solver().fit(X, Y)
     before, bias = model.coef_.toarray(), model.intercept_.copy()
     model.set_params(callback=lambda event: True, tol=1e-300, max_iter=10**9, loss="hinge")
