@@ -301,7 +301,7 @@ class RowBlocks:
                 refuse_if_gone(self.client)
             except CancelledError as error:
                 refuse_if_gone(self.client)
-                raise ClusterError("blocks of rows were cancelled by somebody else") from error
+                raise ClusterError("blocks of rows were cancelled from elsewhere") from error
 
 
 def refuse_cut_columns(X: da.Array, who: str) -> None:

@@ -112,7 +112,7 @@ def _choose_target(output: Path | None, problem: Path) -> Path:
     if output is None:
         n_kept = len(plain_name(problem))
         output = Path(f"{problem.name[:n_kept]}.map")
-        if output.exists():  # it may be somebody's reference
+        if output.exists():  # it may be a reference
             raise typer.BadParameter(
                 f"must be given where {output} exists already", param_hint="--output"
             )

@@ -47,22 +47,11 @@ class PPDSearcher {
   ///           processor time, the median 0.95, 0.95, 0.89, 1.20 and 0.88: a gain on 32,000 labels
   ///           at most, where the rest is noise; objectives are up to 0.12 % higher.
   ///
-  /// On long texts (90,452 records of 99 words, 35,116 labels, blocks drawn evenly) searches cost
-  /// as much as corrections, and frequent words make most of that: lists of more than 2,000 rows
-  /// hold 67 to 74 % of the entries visited for rare labels. What was tried there and left out:
-  ///
-  ///   without frequent words   A first search without lists longer than a 64th of the rows, which
-  ///           certifies nothing anyway: searches take 0.97 of the time, but the corrections 1.12,
-  ///           for the rows that enter are worse.
-  ///   labels alike in a block   By balanced 2-means on the means of the positives, among labels
-  ///           of about the same frequency. Supports of rare labels hardly meet (1,250 features in
-  ///           use per block, 1,190 without): all of a fit visits 0.95 of the entries.
-  ///   smaller tiles   Frequent lists in tiles of the first-level cache: no change.
-  ///   features by frequency   Numbered so that frequent ones lie side by side: no change.
-  ///   fewer searches   More rows entering, more random negatives or 6 sweeps: up to a tenth fewer
-  ///           searches, but 1.3 to 1.6 times the time in corrections.
-  ///   lane by lane   Corrections on copies of a label's active rows, features numbered as they
-  ///           come: making the copies costs more than the sweeps on them save.
+  /// On long texts frequent words make most of a search. What was tried there and left out, since
+  /// it was no faster: a first search without frequent words (worse rows enter, and corrections
+  /// take longer), labels that are alike in one block (supports of rare labels hardly meet),
+  /// smaller tiles, features numbered by frequency, more rows entering at a time, and copies of a
+  /// label's active rows (they cost more than the sweeps on them save).
   bool search(int iter, bool is_last) {
     const auto live = state_.live;
     sums_ = collect(live);
